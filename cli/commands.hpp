@@ -1,0 +1,34 @@
+// One function for each sub-command; main.cpp only parses the words. Each returns the exit code: 0 done, 1 the run
+// failed, 2 bad usage or configuration, 130/143 stopped by a signal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/config.hpp"
+#include "cli/synth.hpp"
+
+namespace sluice {
+
+enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2 };
+
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> sets;
+};
+
+int train_command(const ConfigArguments& arguments, const std::string& resume);
+int config_command(const ConfigArguments& arguments, bool reference_only);
+// `what`: a configuration or a run folder.
+int graph_command(ConfigArguments what, const std::string& format, const std::string& output);
+int synth_command(const SynthOptions& options);
+[[nodiscard]] std::string version_text();
+
+// The configuration, or nothing after its errors have been printed.
+[[nodiscard]] std::optional<Config> load_or_complain(const ConfigArguments& arguments);
+void complain(const Error& error);  // "sluice: ..." on stderr
+
+// The tree that data.synth stands for, if it is not there yet.
+Status make_synth_tree(const Config& config);
+
+}  // namespace sluice

@@ -1,0 +1,28 @@
+#include <iostream>
+
+#include "cli/commands.hpp"
+#include "model/version.hpp"
+
+namespace sluice {
+
+void complain(const Error& error) { std::cerr << "sluice: " << error.text() << "\n"; }
+
+std::optional<Config> load_or_complain(const ConfigArguments& arguments) {
+  Loaded loaded = load_config(arguments.file, arguments.sets);
+  for (const Error& error : loaded.errors) complain(error);
+  if (!loaded.errors.empty()) {
+    if (loaded.errors.size() > 1) std::cerr << "sluice: " << loaded.errors.size() << " errors in the configuration\n";
+    return std::nullopt;
+  }
+  return loaded.config;
+}
+
+std::string version_text() {
+  const Versions v = versions();
+  std::string text = std::string("sluice ") + SLUICE_VERSION + ", libtorch " + v.torch;
+  text += v.cuda.empty() ? ", CPU build" : ", CUDA " + v.cuda;
+  if (!v.nccl.empty()) text += ", NCCL " + v.nccl;
+  return text;
+}
+
+}  // namespace sluice

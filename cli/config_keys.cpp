@@ -1,0 +1,180 @@
+#include "cli/config_keys.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+template <auto section, auto member>
+Slot at(Config& config) {
+  return &(config.*section.*member);
+}
+
+constexpr double none = std::numeric_limits<double>::infinity();
+
+const std::vector<Section> sections{
+    {"data", "Which images, and what counts as too big or too broken."},
+    {"budget", "How much memory the data path may take. It is a hard bound, kept by construction."},
+    {"pipeline", "How the data path divides its budget; `\"auto\"` follows from the machine and the budget."},
+    {"augment",
+     "Random changes of training images. They depend on seed, epoch and image alone, never on threads."},
+    {"model", "The network and where it runs."},
+    {"train", "How long and in which steps."},
+    {"optim", "The optimiser."},
+    {"schedule", "The learning rate over the run."},
+    {"checkpoint", "What is kept to resume from. The newest state is always kept besides."},
+    {"log", "Where a run's files go and how often figures are read back."},
+};
+
+// clang-format off
+const std::vector<Key> keys{
+    {.name = "data.train", .slot = at<&Config::data, &Config::Data::train>, .required = true,
+     .meaning = "Training images: a folder with one sub-folder of JPEGs for each class.",
+     .memory = "the file index: one path per image"},
+    {.name = "data.val", .slot = at<&Config::data, &Config::Data::val>, .required = true,
+     .meaning = "Validation images, with the same classes as `data.train`.",
+     .memory = "the file index: one path per image"},
+    {.name = "data.synth", .slot = at<&Config::data, &Config::Data::synth>,
+     .meaning = "Make a small learnable data set at the place of `data.train` and `data.val` if there is "
+                "none yet."},
+    {.name = "data.classes", .slot = at<&Config::data, &Config::Data::classes>, .limits = {0, 1e6},
+     .unit = "classes", .meaning = "Take this many classes, chosen by `data.subset_seed`; 0 takes all."},
+    {.name = "data.subset_seed", .slot = at<&Config::data, &Config::Data::subset_seed>, .limits = {0, none},
+     .meaning = "Chooses which classes `data.classes` takes."},
+    {.name = "data.per_class", .slot = at<&Config::data, &Config::Data::per_class>, .limits = {0, none},
+     .unit = "images", .meaning = "Take the first so many images of each class; 0 takes all."},
+    {.name = "data.image_size", .slot = at<&Config::data, &Config::Data::image_size>, .limits = {8, 4096},
+     .unit = "pixels", .meaning = "Width and height of the images that the network gets.",
+     .memory = "each batch slot takes batch × image_size² × 3 bytes"},
+    {.name = "data.val_resize", .slot = at<&Config::data, &Config::Data::val_resize>, .limits = {8, 8192},
+     .unit = "pixels",
+     .meaning = "The shorter side of a validation image is resized to this before its centre is cut out."},
+    {.name = "data.max_file", .slot = at<&Config::data, &Config::Data::max_file>, .limits = {0x1p10, 0x1p40},
+     .meaning = "A larger file counts as bad.",
+     .memory = "the budget must hold one such file besides everything else"},
+    {.name = "data.max_scratch", .slot = at<&Config::data, &Config::Data::max_scratch>,
+     .limits = {0x1p20, 0x1p40},
+     .meaning = "An image whose decoding needs more working memory (judged from its header) counts as bad.",
+     .memory = "the budget must hold it once besides everything else"},
+    {.name = "data.max_bad", .slot = at<&Config::data, &Config::Data::max_bad>, .limits = {0, 1},
+     .unit = "share of an epoch",
+     .meaning = "The run stops when more images than this cannot be used; up to there, training replaces "
+                "them and validation leaves them out."},
+    {.name = "data.exclude", .slot = at<&Config::data, &Config::Data::exclude>,
+     .meaning = "Images to leave out: `class/file` below the root, or patterns such as `n0144*/*_2.JPEG`."},
+
+    {.name = "budget.ram", .slot = at<&Config::budget, &Config::Budget::ram>, .limits = {0x1p20, 0x1p50},
+     .meaning = "Memory for files, decoding, batches and the file index together; `\"auto\"` takes what the "
+                "machine (or the container) has left after the network, the weights and a reserve.",
+     .memory = "itself: the data path never takes more"},
+
+    {.name = "pipeline.read_threads", .slot = at<&Config::pipeline, &Config::Pipeline::read_threads>,
+     .limits = {1, 1024}, .unit = "threads",
+     .meaning = "Files read at the same time; slow storage needs more.",
+     .memory = "a thread's stack"},
+    {.name = "pipeline.read_ahead", .slot = at<&Config::pipeline, &Config::Pipeline::read_ahead>,
+     .limits = {1, 1 << 20}, .unit = "files", .meaning = "Files read or being read ahead of their decoding.",
+     .memory = "the compressed bytes of that many files, about 110 KB each in ImageNet"},
+    {.name = "pipeline.decode_threads", .slot = at<&Config::pipeline, &Config::Pipeline::decode_threads>,
+     .limits = {1, 1024}, .unit = "threads", .meaning = "Images decoded at the same time.",
+     .memory = "working memory for one image each"},
+    {.name = "pipeline.prefetch", .slot = at<&Config::pipeline, &Config::Pipeline::prefetch>,
+     .limits = {1, 4096},
+     .unit = "batches", .meaning = "Batches being filled or waiting for the device.",
+     .memory = "one batch slot each: batch × image_size² × 3 bytes"},
+
+    {.name = "augment.scale", .slot = at<&Config::augment, &Config::Augment::scale>, .limits = {0, 1, true},
+     .unit = "share of the area", .meaning = "How much of the image a random crop covers."},
+    {.name = "augment.ratio", .slot = at<&Config::augment, &Config::Augment::ratio>, .limits = {0, 100, true},
+     .unit = "width / height", .meaning = "Shape of a random crop before it is made square."},
+    {.name = "augment.flip", .slot = at<&Config::augment, &Config::Augment::flip>, .limits = {0, 1},
+     .unit = "probability", .meaning = "Mirror left and right."},
+    {.name = "augment.erase", .slot = at<&Config::augment, &Config::Augment::erase>, .limits = {0, 1},
+     .unit = "probability", .meaning = "Blank out a random rectangle."},
+
+    {.name = "model.arch", .slot = at<&Config::model, &Config::Model::arch>,
+     .choices = {"resnet18", "resnet34", "resnet50", "resnet101"}, .meaning = "The network.",
+     .memory = "weights, gradients, momentum and activations, outside the budget: see `sluice plan`"},
+    {.name = "model.device", .slot = at<&Config::model, &Config::Model::device>,
+     .choices = {"auto", "cpu", "cuda"},
+     .meaning = "Where it runs; `\"auto\"` takes CUDA if there is a device."},
+    {.name = "model.precision", .slot = at<&Config::model, &Config::Model::precision>,
+     .choices = {"fp32", "tf32", "fp16", "bf16"}, .meaning = "Arithmetic of the forward and backward pass.",
+     .memory = "fp16 and bf16 halve the activations"},
+    {.name = "model.channels_last", .slot = at<&Config::model, &Config::Model::channels_last>,
+     .meaning = "Keep activations in channels-last order, which is faster on most devices."},
+
+    {.name = "train.epochs", .slot = at<&Config::train, &Config::Train::epochs>, .limits = {1, 1e6},
+     .unit = "epochs",
+     .meaning = "Passes over the training images; each is followed by a validation."},
+    {.name = "train.batch", .slot = at<&Config::train, &Config::Train::batch>, .limits = {1, 65536},
+     .unit = "images per device", .meaning = "Images in one optimiser step.",
+     .memory = "each batch slot takes batch × image_size² × 3 bytes; activations grow with it"},
+    {.name = "train.seed", .slot = at<&Config::train, &Config::Train::seed>, .limits = {0, none},
+     .meaning = "Decides order, augmentation and initial weights; equal seeds give equal batches on any "
+                "machine."},
+    {.name = "train.max_steps", .slot = at<&Config::train, &Config::Train::max_steps>, .limits = {0, none},
+     .unit = "steps", .meaning = "Stop after so many optimiser steps; 0 sets no limit."},
+    {.name = "train.threads", .slot = at<&Config::train, &Config::Train::threads>, .limits = {1, 1024},
+     .unit = "threads", .meaning = "Threads for the network's own arithmetic on a CPU."},
+    {.name = "train.label_smoothing", .slot = at<&Config::train, &Config::Train::label_smoothing>,
+     .limits = {0, 0.999},
+     .unit = "share", .meaning = "Share of the target that is spread evenly over all classes."},
+
+    {.name = "optim.kind", .slot = at<&Config::optim, &Config::Optim::kind>, .choices = {"sgd"},
+     .meaning = "Stochastic gradient descent with momentum.", .memory = "one more copy of the weights"},
+    {.name = "optim.lr", .slot = at<&Config::optim, &Config::Optim::lr>, .limits = {0, 1000, true},
+     .meaning = "Peak learning rate for a total batch of `optim.base_batch`; it is scaled in proportion to "
+                "the batch."},
+    {.name = "optim.base_batch", .slot = at<&Config::optim, &Config::Optim::base_batch>,
+     .limits = {1, 1 << 20},
+     .unit = "images", .meaning = "The total batch that `optim.lr` is meant for."},
+    {.name = "optim.momentum", .slot = at<&Config::optim, &Config::Optim::momentum>, .limits = {0, 0.9999},
+     .meaning = "Momentum."},
+    {.name = "optim.weight_decay", .slot = at<&Config::optim, &Config::Optim::weight_decay>, .limits = {0, 1},
+     .meaning = "L2 penalty on the weights."},
+    {.name = "optim.nesterov", .slot = at<&Config::optim, &Config::Optim::nesterov>,
+     .meaning = "Nesterov momentum."},
+
+    {.name = "schedule.kind", .slot = at<&Config::schedule, &Config::Schedule::kind>,
+     .choices = {"cosine", "constant"}, .meaning = "What the learning rate does after the warm-up."},
+    {.name = "schedule.warmup_epochs", .slot = at<&Config::schedule, &Config::Schedule::warmup_epochs>,
+     .limits = {0, 1e6}, .unit = "epochs", .meaning = "Linear warm-up to the peak learning rate."},
+    {.name = "schedule.warmup_start", .slot = at<&Config::schedule, &Config::Schedule::warmup_start>,
+     .limits = {0, 1}, .unit = "share of the peak", .meaning = "Where the warm-up starts."},
+    {.name = "schedule.interval", .slot = at<&Config::schedule, &Config::Schedule::interval>,
+     .choices = {"epoch", "step"}, .meaning = "How often the learning rate changes."},
+
+    {.name = "checkpoint.keep", .slot = at<&Config::checkpoint, &Config::Checkpoint::keep>,
+     .limits = {0, 10000},
+     .unit = "files", .meaning = "How many of the best checkpoints are kept.",
+     .memory = "one copy of weights and momentum in RAM while one is written"},
+    {.name = "checkpoint.every_steps", .slot = at<&Config::checkpoint, &Config::Checkpoint::every_steps>,
+     .limits = {0, none}, .unit = "steps",
+     .meaning = "Save also every so many steps; 0 saves at the ends of epochs only."},
+    {.name = "checkpoint.monitor", .slot = at<&Config::checkpoint, &Config::Checkpoint::monitor>,
+     .choices = {"val/acc1", "val/acc5", "val/loss"},
+     .meaning = "The figure that makes a checkpoint one of the best: highest accuracy or lowest loss."},
+
+    {.name = "log.dir", .slot = at<&Config::log, &Config::Log::dir>,
+     .meaning = "Each run gets a folder of its own in here."},
+    {.name = "log.name", .slot = at<&Config::log, &Config::Log::name>,
+     .meaning = "Name of the run's folder; when empty, it is made from the configuration's file name and "
+                "the time."},
+    {.name = "log.every", .slot = at<&Config::log, &Config::Log::every>, .limits = {1, none}, .unit = "steps",
+     .meaning = "Read figures back from the device and record them every so many steps; "
+                "each time, the device waits for a moment."},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> config_keys() { return keys; }
+std::span<const Section> config_sections() { return sections; }
+
+const Key* find_key(std::string_view name) {
+  const auto found = std::ranges::find(keys, name, &Key::name);
+  return found == keys.end() ? nullptr : &*found;
+}
+
+}  // namespace sluice

@@ -1,0 +1,119 @@
+#include "cli/run_folder.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+namespace sluice {
+namespace fs = std::filesystem;
+namespace {
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  return text;
+}
+
+fs::file_time_type newest_checkpoint(const fs::path& run) {
+  std::error_code ignored;
+  fs::file_time_type newest = fs::file_time_type::min();
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored))
+    if (entry.path().extension() == ".ckpt") newest = std::max(newest, entry.last_write_time(ignored));
+  return newest;
+}
+
+// Newest first; of two written at the same moment, `last` first.
+std::vector<fs::path> checkpoints_of(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored))
+    if (entry.path().extension() == ".ckpt") found.emplace_back(entry.last_write_time(ignored), entry.path());
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : (a.second.filename() == "last.ckpt") > (b.second.filename() == "last.ckpt");
+  });
+  std::vector<fs::path> paths;
+  for (auto& [time, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+fs::path newest_run(const Config& c, const fs::path& config_file) {
+  if (!c.log.name.empty()) return c.log.dir / c.log.name;
+  const std::string prefix = config_file.stem().string() + "-";
+  std::error_code ignored;
+  fs::path newest;
+  for (const auto& entry : fs::directory_iterator(c.log.dir, ignored)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const auto time = newest_checkpoint(entry.path());
+    if (time == fs::file_time_type::min()) continue;
+    if (newest.empty() || time > newest_checkpoint(newest)) newest = entry.path();
+  }
+  return newest;
+}
+
+}  // namespace
+
+Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
+  const bool named = !c.log.name.empty();
+  const std::string name = named ? c.log.name : config_file.stem().string() + "-" + time_text();
+  std::error_code error;
+  fs::create_directories(c.log.dir, error);
+  for (int again = 1;; ++again) {
+    const fs::path folder = c.log.dir / (again == 1 ? name : name + "-" + std::to_string(again));
+    if (!error && fs::create_directory(folder, error)) {
+      fs::create_directory(folder / "checkpoints", error);
+      if (!error) return folder;
+    }
+    if (error) return Error{"run folder", folder.string(), error.message(), "choose another log.dir"};
+    if (named)
+      return Error{"run folder", folder.string(), "is there already, and a run is never overwritten",
+                   "choose another log.name, or go on with --resume auto"};
+  }
+}
+
+Result<std::optional<Resume>> find_resume(const std::string& what, const Config& c, const fs::path& config_file) {
+  std::optional<Resume> found;
+  if (what != "auto") {
+    Result<Snapshot> snapshot = read_checkpoint(what);
+    if (!snapshot) return snapshot.error();
+    const fs::path file = fs::absolute(what).lexically_normal();
+    if (file.parent_path().filename() != "checkpoints")
+      return Error{"resume", what, "is not in a run's checkpoints/ folder", "give the checkpoint where the run wrote it"};
+    found = Resume{file.parent_path().parent_path(), std::move(*snapshot), {}};
+    return found;
+  }
+  const fs::path run = newest_run(c, config_file);
+  if (run.empty()) return found;
+  std::vector<std::string> damaged;
+  for (const fs::path& path : checkpoints_of(run)) {
+    Result<Snapshot> snapshot = read_checkpoint(path);
+    if (snapshot) {
+      found = Resume{run, std::move(*snapshot), std::move(damaged)};
+      return found;
+    }
+    damaged.push_back(snapshot.error().text());
+  }
+  if (damaged.empty()) return found;
+  std::string all;
+  for (const std::string& text : damaged) all += "\n  " + text;
+  return Error{"resume", run.string(), "every checkpoint is damaged:" + all, "start anew without --resume"};
+}
+
+Status cut_lines(const fs::path& file, std::size_t lines) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return Done{};
+  std::uintmax_t keep = 0;
+  std::string line;
+  while (lines-- > 0 && std::getline(in, line) && !in.eof()) keep += line.size() + 1;
+  in.close();
+  std::error_code error;
+  fs::resize_file(file, keep, error);
+  if (error) return Error{"resume", file.string(), error.message(), ""};
+  return Done{};
+}
+
+}  // namespace sluice

@@ -1,0 +1,110 @@
+#include "cli/run_plan.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t MiB = 1024 * 1024, GiB = 1024 * MiB;
+constexpr std::size_t thread_scratch = 8 * MiB;  // holds a progressive image of 2.7 megapixels at 4:2:0
+constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files are smaller
+constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
+
+// Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients, momenta
+// and the checkpoint's copy, and on the CPU the activations (bytes per image at 224 px, fp32, forward and backward).
+std::size_t beside_the_data_path(const Config& c, const std::string& device) {
+  struct Net {
+    const char* arch;
+    std::size_t parameters, activations;
+  };
+  constexpr Net nets[] = {{"resnet18", 11'700'000, 60 * MiB}, {"resnet34", 21'800'000, 90 * MiB},
+                          {"resnet50", 25'600'000, 240 * MiB}, {"resnet101", 44'600'000, 360 * MiB}};
+  std::size_t bytes = 1 * GiB;
+  for (const Net& net : nets) {
+    if (c.model.arch != net.arch) continue;
+    bytes += 4 * 4 * net.parameters;
+    const double scale = static_cast<double>(c.data.image_size * c.data.image_size) / (224.0 * 224.0);
+    if (device == "cpu")
+      bytes += static_cast<std::size_t>(scale * static_cast<double>(net.activations) * static_cast<double>(c.train.batch));
+  }
+  return bytes;
+}
+
+unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<std::int64_t>(n, 1)); }
+
+}  // namespace
+
+Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::string& device, std::size_t index_bytes) {
+  RunPlan plan;
+  PipelineOptions& p = plan.pipeline;
+
+  // Cores. With a GPU, decoding gets all but the two that feed it. On the CPU the network needs them all and
+  // decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that is late
+  // costs less than cores that idle while all batches are ready.
+  const unsigned cpus = machine.cpus;
+  p.decode_threads = at_least_one(c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
+  plan.torch_threads = at_least_one(c.train.threads.value_or(device == "cuda" ? 1 : cpus));
+  // Readers sleep in the kernel; their number is how many requests storage sees at once.
+  p.read_threads = at_least_one(c.pipeline.read_threads.value_or(16));
+  p.batch = static_cast<std::uint32_t>(c.train.batch);
+  p.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  p.device_queue = 1;
+
+  SplitRequest r;
+  r.index = index_bytes;
+  r.batch = p.batch;
+  r.place_bytes = p.place_bytes;
+  r.decode_threads = p.decode_threads;
+  r.max_file = c.data.max_file.bytes;
+  r.max_scratch = c.data.max_scratch.bytes;
+  r.thread_scratch = std::min(thread_scratch, r.max_scratch);
+  r.grant = grant;
+  if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
+  if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
+  if (c.budget.ram) {
+    r.budget = c.budget.ram->bytes;
+    plan.budget_source = "budget.ram";
+  } else {
+    const std::size_t beside = beside_the_data_path(c, device);
+    const std::size_t left = machine.memory > beside ? machine.memory - beside : 0;
+    r.budget = std::min(left / 2, roomiest);
+    plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" + mebibytes(machine.memory) +
+                         ") leaves beside about " + mebibytes(beside) + " for libtorch, at most " + mebibytes(roomiest);
+  }
+  Result<BudgetSplit> split = split_budget(r);
+  if (!split) {
+    if (!c.budget.ram) split.error().cause += "(" + plan.budget_source + ")";
+    return split.error();
+  }
+  p.split = *split;
+
+  plan.data.decode_threads = p.decode_threads;
+  plan.data.seed = static_cast<std::uint64_t>(c.train.seed);
+  plan.data.read.max_file = r.max_file;
+  plan.data.decode.out = static_cast<int>(c.data.image_size);
+  plan.data.decode.resize = static_cast<int>(c.data.val_resize);
+  plan.data.decode.scale = c.augment.scale;
+  plan.data.decode.ratio = c.augment.ratio;
+  plan.data.decode.thread_scratch = r.thread_scratch;
+  plan.data.decode.max_scratch = r.max_scratch;
+  plan.data.augment.flip = c.augment.flip;
+  plan.data.augment.erase = c.augment.erase;
+  return plan;
+}
+
+Result<DataSets> scan_data(const Config& c) {
+  FolderOptions options;
+  options.exclude = c.data.exclude;
+  options.classes = static_cast<std::size_t>(c.data.classes);
+  options.subset_seed = static_cast<std::uint64_t>(c.data.subset_seed);
+  options.per_class = static_cast<std::size_t>(c.data.per_class);
+  Result<ImageFolder> train = ImageFolder::scan(c.data.train.string(), options);
+  if (!train) return train.error();
+  options.expect = train->class_names();
+  options.per_class = 0;
+  Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), options);
+  if (!val) return val.error();
+  return DataSets{std::move(*train), std::move(*val)};
+}
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// From a configuration and a machine to the numbers a run works with. The one place where cores are shared out
+// between TBB, I/O and torch, and where `"auto"` is settled.
+#pragma once
+
+#include "cli/config.hpp"
+#include "cli/machine.hpp"
+#include "graph/layout.hpp"
+#include "nodes/data_path.hpp"
+
+namespace sluice {
+
+struct RunPlan {
+  PipelineOptions pipeline;  // first_batch and batches are for the caller to fill in
+  DataPathOptions data;      // likewise first_batch
+  unsigned torch_threads = 1;
+  std::string budget_source;  // where budget.ram comes from, in words
+};
+
+// `index_bytes`: what the data sets' indexes hold.
+[[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine, const std::string& device,
+                                       std::size_t index_bytes);
+
+// The folders of `data.train` and `data.val`, scanned.
+[[nodiscard]] Result<DataSets> scan_data(const Config& config);
+
+}  // namespace sluice

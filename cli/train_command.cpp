@@ -1,0 +1,205 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/run_folder.hpp"
+#include "cli/run_plan.hpp"
+#include "cli/signals.hpp"
+#include "cli/trainer.hpp"
+#include "graph/diagnosis.hpp"
+#include "graph/dot.hpp"
+#include "graph/pipeline.hpp"
+
+namespace sluice {
+namespace fs = std::filesystem;
+namespace {
+
+// Everything that is settled before a thread starts.
+struct Prepared {
+  RunPlan plan;
+  std::shared_ptr<const DataSets> sets;
+  TrainerOptions trainer;
+  std::vector<std::string> notes;  // for the log, once there is one
+};
+
+Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments, const std::string& resume) {
+  Result<std::string> device = resolve_device(config.model.device);
+  if (!device) return device.error();
+  if (Status made = make_synth_tree(config); !made) return made.error();
+  Result<DataSets> sets = scan_data(config);
+  if (!sets) return sets.error();
+  const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+  Result<RunPlan> plan = plan_run(config, this_machine(), *device, index_bytes);
+  if (!plan) return plan.error();
+  RunShape shape{sets->train.size(), sets->val.size(), static_cast<std::uint32_t>(config.train.batch),
+                 static_cast<std::uint32_t>(config.train.epochs), static_cast<std::uint64_t>(config.train.max_steps),
+                 static_cast<std::uint64_t>(config.train.seed)};
+  Result<Sequence> sequence = Sequence::make(shape);
+  if (!sequence) return sequence.error();
+
+  const int classes = static_cast<int>(sets->train.class_names().size());
+  Prepared p{std::move(*plan), std::make_shared<const DataSets>(std::move(*sets)),
+             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, nullptr}, {}};
+  p.trainer.torch_threads = p.plan.torch_threads;
+  if (!resume.empty()) {
+    Result<std::optional<Resume>> found = find_resume(resume, config, arguments.file);
+    if (!found) return found.error();
+    if (*found) {
+      p.trainer.folder = (*found)->folder;
+      p.trainer.resume = std::move((*found)->snapshot);
+      for (const std::string& damaged : (*found)->passed_over) p.notes.push_back("passed over: " + damaged);
+      p.notes.push_back("going on from " + p.trainer.resume->source);
+    } else {
+      p.notes.push_back("no checkpoint to resume from yet: starting anew");
+    }
+  }
+  Result<std::uint64_t> first = Trainer::first_batch(p.trainer);
+  if (!first) return first.error();
+  p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
+  p.plan.pipeline.batches = sequence->batches();
+  if (p.trainer.folder.empty()) {
+    Result<fs::path> folder = make_run_folder(config, arguments.file);
+    if (!folder) return folder.error();
+    p.trainer.folder = *folder;
+  } else if (Status cut = cut_lines(p.trainer.folder / "metrics.jsonl", Trainer::records_before(p.trainer)); !cut) {
+    return cut.error();
+  }
+  std::ofstream out(p.trainer.folder / "config.toml");
+  out << "# " << version_text() << "\n" << p.trainer.config_text;
+  if (!out.flush()) return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written", "is the disk full?"};
+  return p;
+}
+
+void describe(const Prepared& p, Log& log) {
+  const PipelineOptions& o = p.plan.pipeline;
+  const Sequence& s = p.trainer.sequence;
+  log.message(Level::info, version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " + p.trainer.folder.string());
+  log.message(Level::info, std::to_string(s.shape().train_images) + " training and " + std::to_string(s.shape().val_images) +
+                               " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
+                               std::to_string(s.steps_per_epoch()) + " steps and " + std::to_string(s.val_batches()) + " validation batches an epoch");
+  log.message(Level::info, "threads: " + std::to_string(o.read_threads) + " read, " + std::to_string(o.decode_threads) + " decode, " +
+                               std::to_string(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source + "):\n" + o.split.table());
+  for (const std::string& note : p.notes) log.message(Level::info, note);
+}
+
+// What the log's thread needs of the graph, which is made after it.
+struct GraphLink {
+  std::atomic<Stop*> stop{nullptr};
+  std::atomic<NodeStats*> stats{nullptr};
+};
+
+Result<std::unique_ptr<Log>> open_log(const fs::path& folder, GraphLink& graph) {
+  LogOptions options;
+  options.screen = &std::cerr;
+  options.terminal = isatty(STDERR_FILENO) == 1;
+  options.width = [] { return terminal_width(STDERR_FILENO); };
+  options.on_error = [&graph](const Error& error) {
+    if (Stop* stop = graph.stop) stop->fail(error);  // metrics that cannot be kept are lost work
+  };
+  Result<LineSink> metrics = append_to((folder / "metrics.jsonl").string()), text = append_to((folder / "train.log").string());
+  if (!metrics) return metrics.error();
+  if (!text) return text.error();
+  options.metrics = [&graph, sink = std::move(*metrics)](std::string_view line) {
+    NodeStats* stats = graph.stats;
+    if (!stats) return sink(line);
+    stats->arrive();
+    const Serving serving(*stats);
+    return sink(line);
+  };
+  options.text = std::move(*text);
+  return std::make_unique<Log>(std::move(options));
+}
+
+void write_graph(const fs::path& folder, const Picture& picture, const std::string& title) {
+  const fs::path temporary = folder / ".graph.dot.new";
+  std::ofstream out(temporary);
+  out << to_dot(picture, title);
+  out.close();
+  std::error_code ignored;  // a picture that is not drawn must not end a run
+  if (out) fs::rename(temporary, folder / "graph.dot", ignored);
+}
+
+}  // namespace
+
+int train_command(const ConfigArguments& arguments, const std::string& resume) {
+  const std::optional<Config> config = load_or_complain(arguments);
+  if (!config) return exit_usage;
+  catch_signals();
+  Result<Prepared> prepared = prepare(*config, arguments, resume);
+  if (!prepared) {
+    complain(prepared.error());
+    return exit_usage;
+  }
+  Prepared& p = *prepared;
+  const fs::path folder = p.trainer.folder;
+  const std::string title = folder.string();
+
+  GraphLink link;
+  Result<std::unique_ptr<Log>> opened = open_log(folder, link);
+  if (!opened) {
+    complain(opened.error());
+    return exit_failed;
+  }
+  Log& log = **opened;
+  describe(p, log);
+
+  Ledger ledger(p.plan.pipeline.split.budget);
+  std::optional<Pipeline> pipeline;  // outlives the trainer, which pins its slots
+  Trainer trainer(std::move(p.trainer), log);
+  Stages stages = data_path(p.sets, trainer.sequence(), p.plan.data);
+  stages.upload = [&](Batch& batch) { return trainer.upload(batch); };
+  stages.step_begin = [&] { return trainer.begin(); };
+  stages.step = [&](Batch& batch) { return trainer.step(batch); };
+  stages.step_over = [&] {
+    const std::optional<Error> failure = pipeline->stop().failure();
+    trainer.over(!failure || failure->stage != "step");
+  };
+  pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
+  pipeline->stop().on_stop([&] { trainer.cancel_upload(); });
+  trainer.set_log_stats(&pipeline->log_stats());
+  link.stop = &pipeline->stop();
+  link.stats = &pipeline->log_stats();
+  if (Status ready = trainer.prepare_upload(pipeline->slots()); !ready) {
+    complain(ready.error());
+    return exit_usage;
+  }
+
+  Nanoseconds drawn = now_ns();
+  write_graph(folder, pipeline->picture(), title);
+  bool told = false;
+  const RunEnd end = pipeline->run([&] {
+    if (const int signal = caught_signal(); signal && !told) {
+      told = true;
+      log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") + ": ending after this step and saving last.ckpt; once more ends at once");
+      pipeline->stop().request();
+    }
+    if (now_ns() - drawn > 2'000'000'000) {
+      drawn = now_ns();
+      write_graph(folder, pipeline->picture(), title);
+    }
+  });
+  write_graph(folder, end.picture, title);
+
+  const Diagnosis diagnosis = diagnose(end.picture);
+  log.put({"end", trainer.epoch(), trainer.steps(), {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
+           {{"reason", end.failure ? end.failure->text() : end.finished ? "finished" : "stopped"}, {"diagnosis", diagnosis.line}}});
+  if (end.failure) log.message(Level::error, end.failure->text());
+  if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
+  if (end.finished) log.message(Level::info, diagnosis.line);
+  link.stop = nullptr;
+  const Status closed = log.close();
+  if (!closed && !end.failure) complain(closed.error());
+  int code = end.failure || !closed ? exit_failed : exit_done;
+  if (!end.failure && !end.finished && caught_signal()) code = 128 + caught_signal();
+  if (end.abandoned) {
+    std::cerr.flush();
+    _exit(code);
+  }
+  return code;
+}
+
+}  // namespace sluice

@@ -1,0 +1,270 @@
+#include "graph/pipeline.hpp"
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+#include <variant>
+
+#include "graph/bodies.hpp"
+#include "graph/queue.hpp"
+#include "graph/tsan.hpp"
+#include "graph/workers.hpp"
+
+namespace sluice {
+namespace flow = oneapi::tbb::flow;
+namespace {
+
+struct Wake {};
+using GateMessage = std::variant<Sample*, Slot*>;  // a sample arrives, or a slot has come back
+using Async = flow::async_node<Sample*, GateMessage>;
+using LaneNode = flow::async_node<Sample*, Sample*>;
+
+// How long a read may take to come back after a stop before its thread is left behind.
+constexpr std::chrono::milliseconds patience{2000};
+
+template <class Port, class Message>
+void send(Port& port, Message* message) {
+  message_sent(message);
+  port.try_put(message);
+}
+
+template <class Message>
+Message* received(Message* message) {
+  message_received(message);
+  return message;
+}
+
+// The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and slots.
+struct Wiring {
+  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated, std::atomic<bool>& woken)
+      : sampler(g, flow::serial,
+                [&](const Wake&, auto& out) {
+                  const BodyOrder order(&g, &sampler);
+                  woken.store(false);
+                  b.admit([&](Sample* s) { send(std::get<0>(out), s); });
+                }),
+        read(g, flow::unlimited, [&](Sample* s, auto&) {
+          const BodyOrder order(&g);
+          readers.submit(received(s));
+        }),
+        gate(g, flow::serial,
+             [&](const GateMessage& m, auto& out) {
+               const BodyOrder order(&g, &gate);
+               Sample* const* arrived = std::get_if<Sample*>(&m);
+               b.gate(arrived ? received(*arrived) : nullptr, arrived ? nullptr : received(std::get<Slot*>(m)),
+                      [&](Sample* s) { send(std::get<0>(out), s); }, [&](Sample* s) { send(std::get<1>(out), s); });
+             }),
+        decode(g, b.options().decode_threads,
+               [&](Sample* s, auto& out) {
+                 const BodyOrder order(&g);
+                 b.decode(received(s)) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
+               }),
+        lane(g, flow::unlimited, [&](Sample* s, auto&) {
+          const BodyOrder order(&g);
+          lane_worker.submit(received(s));
+        }),
+        augment(g, b.options().decode_threads,
+                [&](Sample* s) {
+                  const BodyOrder order(&g);
+                  b.augment(received(s));
+                  message_sent(s);
+                  return s;
+                }),
+        collate(g, flow::serial,
+                [&](Sample* s, auto& out) {
+                  const BodyOrder order(&g, &collate);
+                  if (Slot* full = b.collate(received(s))) send(std::get<0>(out), full);
+                }),
+        in_order(g, [first = b.options().first_batch](Slot* slot) { return received(slot)->batch() - first; }),
+        to_upload(g, flow::serial, [&](Slot* slot) {
+          const BodyOrder order(&g, &to_upload);
+          b.nodes().upload.arrive();
+          collated.push(received(slot));  // holds as many as there are slots: never waits
+          return flow::continue_msg{};
+        }) {
+    make_edge(flow::output_port<0>(sampler), read);
+    make_edge(read, gate);
+    make_edge(flow::output_port<0>(gate), decode);
+    make_edge(flow::output_port<1>(gate), lane);
+    make_edge(flow::output_port<0>(decode), augment);
+    make_edge(flow::output_port<1>(decode), lane);
+    make_edge(lane, augment);
+    make_edge(augment, collate);
+    make_edge(flow::output_port<0>(collate), in_order);
+    make_edge(in_order, to_upload);
+  }
+
+  void wait() {
+    g.wait_for_all();
+    message_received(&g);
+  }
+
+  flow::graph g;
+  flow::multifunction_node<Wake, std::tuple<Sample*>> sampler;
+  Async read;
+  flow::multifunction_node<GateMessage, std::tuple<Sample*, Sample*>> gate;
+  flow::multifunction_node<Sample*, std::tuple<Sample*, Sample*>> decode;
+  LaneNode lane;
+  flow::function_node<Sample*, Sample*> augment;
+  flow::multifunction_node<Sample*, std::tuple<Slot*>> collate;
+  flow::sequencer_node<Slot*> in_order;
+  flow::function_node<Slot*> to_upload;
+};
+
+}  // namespace
+
+struct Pipeline::Impl {
+  Impl(const PipelineOptions& options, Stages stages, Ledger& l)
+      : ledger(l),
+        collated(options.split.slots),
+        uploaded(options.device_queue),
+        bodies(options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
+        give_slot_back([this](Slot* slot) {
+          message_sent(slot);
+          wiring->gate.try_put(slot);
+        }),
+        readers(options.read_threads, hooks([this](Sample* s) { bodies.read(s); },
+                                            [this](Sample* s) { send(wiring->read.gateway(), s); })),
+        lane(1, hooks([this](Sample* s) { bodies.lane(s); }, [this](Sample* s) { send(wiring->lane.gateway(), s); })),
+        parallelism(oneapi::tbb::global_control::max_allowed_parallelism, options.decode_threads + 1),
+        arena(static_cast<int>(options.decode_threads) + 1, 1) {
+    // Made inside the arena: a flow graph runs its tasks where it was constructed.
+    arena.execute([&] { wiring = std::make_unique<Wiring>(bodies, readers, lane, collated, woken); });
+    stop.on_stop([this] {
+      collated.close();
+      uploaded.close();
+    });
+  }
+
+  ~Impl() { arena.execute([&] { wiring.reset(); }); }
+
+  Workers::Hooks hooks(std::function<void(Sample*)> work, std::function<void(Sample*)> deliver) {
+    return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); }, [this] { wiring->g.release_wait(); }};
+  }
+
+  Fills queue_fills() {
+    Fills f;
+    f.lane = [this] { return static_cast<double>(lane.outstanding()); };
+    f.ready = [this] { return static_cast<double>(collated.size()); };
+    f.device = [this] { return static_cast<double>(uploaded.size()); };
+    return f;
+  }
+
+  void wake() {
+    if (!woken.exchange(true)) wiring->sampler.try_put(Wake{});
+  }
+
+  void upload_loop() {
+    while (std::optional<Slot*> slot = collated.pop()) {
+      Batch batch{(*slot)->batch(), SlotLease(*slot, &give_slot_back), nullptr, 0};
+      if (!bodies.upload(batch)) return;
+      bodies.nodes().step.arrive();
+      const Nanoseconds before = now_ns();
+      if (!uploaded.push(std::move(batch))) return;
+      bodies.nodes().upload.waited_for_bound(now_ns() - before);
+    }
+  }
+
+  void step_loop() {
+    const bool ready = bodies.step_begin();
+    for (std::uint64_t left = bodies.options().batches - bodies.options().first_batch; ready && left > 0; --left) {
+      const Nanoseconds before = now_ns();
+      std::optional<Batch> batch = uploaded.pop();
+      if (!batch) break;
+      batch->waited = now_ns() - before;
+      if (!bodies.step(*batch)) break;
+      finished = left == 1;
+    }
+    bodies.step_over();
+  }
+
+  Nanoseconds elapsed() const { return started == 0 ? 0 : (ended ? ended.load() : now_ns()) - started; }
+
+  Ledger& ledger;
+  Stop stop;
+  Registry registry;
+  std::atomic<bool> woken{false};
+  std::atomic<Nanoseconds> started{0}, ended{0};
+  BoundedQueue<Slot*> collated;
+  BoundedQueue<Batch> uploaded;
+  Bodies bodies;
+  std::function<void(Slot*)> give_slot_back;
+  Workers readers, lane;
+  oneapi::tbb::global_control parallelism;
+  oneapi::tbb::task_arena arena;
+  std::unique_ptr<Wiring> wiring;
+  bool finished = false;
+};
+
+Pipeline::Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger)
+    : impl_(std::make_shared<Impl>(options, std::move(stages), ledger)) {}
+
+Pipeline::~Pipeline() = default;
+
+RunEnd Pipeline::run(const std::function<void()>& tick) {
+  Impl& p = *impl_;
+  p.started = now_ns();
+  p.readers.start();
+  p.lane.start();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::thread upload([&] { p.upload_loop(); });
+  std::thread step([&] {
+    p.step_loop();
+    const std::lock_guard lock(mutex);
+    over = true;
+    changed.notify_all();
+  });
+  p.wake();
+  for (std::unique_lock lock(mutex); !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
+    lock.unlock();
+    tick();
+    lock.lock();
+  }
+  step.join();
+  p.ended = now_ns();
+
+  RunEnd end;
+  end.finished = p.finished;
+  end.picture = picture();
+  p.stop.request();  // wakes whatever still waits; a no-op after a failure
+  upload.join();
+  p.readers.cancel();
+  p.lane.cancel();
+  p.arena.execute([&] { p.wiring->wait(); });
+  p.uploaded.clear();  // leases put their slots to the gate, which drops them
+  p.arena.execute([&] { p.wiring->wait(); });
+  const bool readers_back = p.readers.join(patience);
+  end.abandoned = !p.lane.join(readers_back ? patience : std::chrono::milliseconds(0)) || !readers_back;
+  if (end.abandoned) {
+    // What the stuck thread may still touch is never freed.
+    static auto& left_behind = *new std::vector<std::shared_ptr<Impl>>;
+    left_behind.push_back(impl_);
+  }
+  end.failure = p.stop.failure();
+  return end;
+}
+
+Stop& Pipeline::stop() { return impl_->stop; }
+NodeStats& Pipeline::log_stats() { return impl_->bodies.nodes().log; }
+
+Picture Pipeline::picture() const {
+  Picture p = impl_->registry.picture(impl_->elapsed());
+  p.budget = impl_->ledger.budget();
+  p.ledger_held = impl_->ledger.held();
+  p.ledger_peak = impl_->ledger.peak();
+  return p;
+}
+
+std::vector<Slot*> Pipeline::slots() const {
+  std::vector<Slot*> all;
+  for (const auto& slot : impl_->bodies.slots()) all.push_back(slot.get());
+  return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+#include "graph/workers.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+
+struct Workers::State {
+  explicit State(Hooks h) : hooks(std::move(h)) {}
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return closed || !waiting.empty(); });
+      if (closed) break;
+      std::pop_heap(waiting.begin(), waiting.end(), younger);
+      Sample* sample = waiting.back();
+      waiting.pop_back();
+      lock.unlock();
+      hooks.work(sample);
+      lock.lock();
+      if (table.erase(sample) == 0) continue;  // cancelled in the meantime: the sample is no longer ours
+      lock.unlock();
+      hooks.deliver(sample);
+      hooks.let_go();
+      lock.lock();
+    }
+    --running;
+    ended.notify_all();
+  }
+
+  static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
+
+  Hooks hooks;
+  std::mutex mutex;
+  std::condition_variable changed, ended;
+  std::vector<Sample*> waiting;  // a heap, the oldest on top
+  std::unordered_set<Sample*> table;
+  unsigned running = 0;
+  bool closed = false;
+};
+
+Workers::Workers(unsigned threads, Hooks hooks) : state_(std::make_shared<State>(std::move(hooks))), count_(threads) {}
+
+Workers::~Workers() {
+  cancel();
+  (void)join(std::chrono::milliseconds(0));
+}
+
+void Workers::start() {
+  state_->running = count_;
+  for (unsigned i = 0; i < count_; ++i) threads_.emplace_back([state = state_] { state->run(); });
+}
+
+void Workers::submit(Sample* sample) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->closed) return;
+    state_->hooks.hold();
+    state_->table.insert(sample);
+    state_->waiting.push_back(sample);
+    std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
+  }
+  state_->changed.notify_one();
+}
+
+void Workers::cancel() {
+  std::size_t settled = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    state_->waiting.clear();
+    settled = state_->table.size();
+    state_->table.clear();
+  }
+  state_->changed.notify_all();
+  while (settled-- > 0) state_->hooks.let_go();
+}
+
+bool Workers::join(std::chrono::milliseconds patience) {
+  std::unique_lock lock(state_->mutex);
+  const bool all = state_->ended.wait_for(lock, patience, [this] { return state_->running == 0; });
+  lock.unlock();
+  for (std::thread& t : threads_) all ? t.join() : t.detach();
+  threads_.clear();
+  return all;
+}
+
+std::size_t Workers::outstanding() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->table.size();
+}
+
+}  // namespace sluice

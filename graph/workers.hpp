@@ -1,0 +1,43 @@
+// Threads outside TBB for work that may block: file reads and the big lane. They take the oldest sample first.
+// What is under way stands in a completion table; cancel() settles the table at once, so that a thread stuck in a
+// dead mount holds nothing up: its late result finds no entry and is dropped.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/sample.hpp"
+
+namespace sluice {
+
+class Workers {
+ public:
+  struct Hooks {
+    std::function<void(Sample*)> work;     // may block; must not throw
+    std::function<void(Sample*)> deliver;  // hands the sample on into the graph
+    std::function<void()> hold, let_go;    // the graph must wait for one more, one less result
+  };
+  Workers(unsigned threads, Hooks hooks);
+  ~Workers();
+
+  void start();
+  void submit(Sample* sample);
+  void cancel();
+  // False if some thread has not come back in time; it is then left to itself and keeps only its own state alive.
+  [[nodiscard]] bool join(std::chrono::milliseconds patience);
+  [[nodiscard]] std::size_t outstanding() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+  unsigned count_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,55 @@
+#include "model/checkpoint.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr std::pair<at::ScalarType, const char*> types[] = {{at::kFloat, "f32"},     {at::kHalf, "f16"},
+                                                            {at::kBFloat16, "bf16"}, {at::kDouble, "f64"},
+                                                            {at::kInt, "i32"},       {at::kLong, "i64"}};
+
+const char* name_of(at::ScalarType type) {
+  for (const auto& [known, name] : types)
+    if (known == type) return name;
+  TORCH_CHECK(false, "a checkpoint cannot hold values of type ", type);
+}
+
+std::string describe(std::string_view dtype, at::IntArrayRef shape) {
+  std::string text(dtype);
+  for (std::size_t i = 0; i < shape.size(); ++i) text.append(i == 0 ? " " : "x").append(std::to_string(shape[i]));
+  return text;
+}
+
+}  // namespace
+
+void copy_out(const NamedTensors& tensors, Snapshot& into) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    const auto room = into.add(name, name_of(tensor.scalar_type()), tensor.sizes().vec());
+    if (!room.empty())
+      at::from_blob(room.data(), tensor.sizes(), at::TensorOptions(tensor.scalar_type())).copy_(tensor);
+  }
+}
+
+Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
+  const auto refuse = [&](std::string cause) -> Status {
+    return Error{"checkpoint", snapshot.source, std::move(cause), "it was made for another configuration"};
+  };
+  for (const auto& [name, tensor] : tensors) {
+    const StoredTensor* stored = snapshot.find(name);
+    if (stored == nullptr) return refuse("tensor " + name + " is missing");
+    const std::string has = describe(stored->dtype, stored->shape);
+    const std::string needs = describe(name_of(tensor.scalar_type()), tensor.sizes());
+    if (has != needs) return refuse("tensor " + name + " is " + has + ", the run needs " + needs);
+  }
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    const auto bytes = snapshot.bytes(*snapshot.find(name));
+    if (bytes.empty()) continue;
+    at::Tensor target = tensor;
+    target.copy_(at::from_blob(const_cast<std::byte*>(bytes.data()), tensor.sizes(),
+                               at::TensorOptions(tensor.scalar_type())));
+  }
+  return Done{};
+}
+
+}  // namespace sluice

@@ -1,0 +1,21 @@
+// Between tensors and a Snapshot: named copies out to host memory, and back in after everything was checked.
+// The stored layout is row-major whatever the memory format of the tensor.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/result.hpp"
+#include "model/checkpoint_file.hpp"
+#include "model/pch/torch.hpp"
+
+namespace sluice {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+void copy_out(const NamedTensors& tensors, Snapshot& into);
+// All or nothing: a tensor that is missing or has another type or shape refuses the snapshot by name.
+Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors);
+
+}  // namespace sluice

@@ -1,0 +1,175 @@
+#include "model/checkpoint_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include "model/checksum.hpp"
+#include "model/durable_file.hpp"
+
+namespace sluice {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
+
+constexpr std::string_view magic = "SLUICECK";
+constexpr int version = 1;
+constexpr std::size_t alignment = 64;
+constexpr std::size_t sum_size = sizeof(std::uint64_t);
+
+struct Prefix {
+  char magic[8];
+  std::uint64_t file_size;
+  std::uint64_t header_size;
+};
+static_assert(sizeof(Prefix) == 24);
+
+constexpr std::size_t aligned(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
+
+// Size in bytes of a tensor, or nothing where type, shape or product make no sense.
+std::optional<std::size_t> size_of(std::string_view dtype, const std::vector<std::int64_t>& shape) {
+  std::size_t size = dtype_size(dtype);
+  if (size == 0) return {};
+  for (const std::int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(size, static_cast<std::size_t>(extent), &size)) return {};
+  return size;
+}
+
+Error refusal(const std::filesystem::path& path, std::string cause,
+              std::string hint = "take another checkpoint") {
+  return Error{"checkpoint", path.string(), std::move(cause), std::move(hint)};
+}
+
+std::string header_of(const Snapshot& snapshot) {
+  nlohmann::json tensors = nlohmann::json::array();
+  for (const StoredTensor& tensor : snapshot.tensors)
+    tensors.push_back(
+        {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"offset", tensor.offset}});
+  const nlohmann::json header = {{"version", version},
+                                 {"arch", snapshot.arch},
+                                 {"classes", snapshot.classes},
+                                 {"state", snapshot.state},
+                                 {"tensors", std::move(tensors)}};
+  // Text that is not UTF-8 (a path, say) must not make a save fail.
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text.resize(aligned(sizeof(Prefix) + text.size()) - sizeof(Prefix), ' ');
+  return text;
+}
+
+// Fills the snapshot's entries from the header, whose checksum is already known to fit.
+Status take_header(const std::string& text, const std::filesystem::path& path, Snapshot& snapshot) {
+  try {
+    const nlohmann::json header = nlohmann::json::parse(text);
+    if (const int found = header.at("version"); found != version)
+      return refusal(
+          path,
+          "has format version " + std::to_string(found) + ", this program reads " + std::to_string(version),
+          "use the program that wrote it");
+    snapshot.arch = header.at("arch");
+    snapshot.classes = header.at("classes");
+    snapshot.state = header.at("state");
+    for (const nlohmann::json& entry : header.at("tensors")) {
+      StoredTensor tensor{entry.at("name"), entry.at("dtype"), entry.at("shape"), entry.at("offset"), 0};
+      const auto size = size_of(tensor.dtype, tensor.shape);
+      if (!size || tensor.offset > snapshot.data.size() || *size > snapshot.data.size() - tensor.offset)
+        return refusal(path, "its tensor " + tensor.name + " has an impossible type, shape or place");
+      tensor.bytes = *size;
+      snapshot.tensors.push_back(std::move(tensor));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return refusal(path, std::string("its header cannot be read: ") + error.what());
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::size_t dtype_size(std::string_view dtype) {
+  if (dtype == "f64" || dtype == "i64") return 8;
+  if (dtype == "f32" || dtype == "i32") return 4;
+  if (dtype == "f16" || dtype == "bf16") return 2;
+  return 0;
+}
+
+std::span<std::byte> Snapshot::add(std::string name, std::string dtype, std::vector<std::int64_t> shape) {
+  const std::size_t size = size_of(dtype, shape).value_or(0);
+  const std::size_t offset = aligned(data.size());
+  data.resize(offset + size);
+  tensors.push_back({std::move(name), std::move(dtype), std::move(shape), offset, size});
+  return std::span(data).subspan(offset, size);
+}
+
+const StoredTensor* Snapshot::find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors, name, &StoredTensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::span<const std::byte> Snapshot::bytes(const StoredTensor& tensor) const {
+  return std::span(data).subspan(tensor.offset, tensor.bytes);
+}
+
+void Snapshot::clear_tensors() {
+  tensors.clear();
+  data.clear();
+}
+
+Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& path) {
+  const std::string header = header_of(snapshot);
+  Prefix prefix{};
+  std::copy(magic.begin(), magic.end(), prefix.magic);
+  prefix.header_size = header.size();
+  prefix.file_size = sizeof prefix + header.size() + snapshot.data.size() + sum_size;
+  Checksum sum;
+  std::array<std::span<const std::byte>, 4> parts{
+      std::as_bytes(std::span(&prefix, 1)), std::as_bytes(std::span(header)), std::span(snapshot.data), {}};
+  for (const auto& part : parts) sum.add(part);
+  const std::uint64_t value = sum.value();
+  parts[3] = std::as_bytes(std::span(&value, 1));
+  return replace_file("checkpoint", path, parts);
+}
+
+Result<Snapshot> read_checkpoint(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  if (!file || unknown)
+    return refusal(
+        path, "cannot be opened: " + (unknown ? unknown.message() : std::generic_category().message(errno)),
+        "check the path");
+  const auto get = [&](void* to, std::size_t bytes) {
+    return static_cast<bool>(file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)));
+  };
+  Prefix prefix{};
+  if (size < sizeof prefix + sum_size || !get(&prefix, sizeof prefix))
+    return refusal(path, "too short to be a checkpoint (" + std::to_string(size) + " bytes)");
+  if (std::string_view(prefix.magic, sizeof prefix.magic) != magic)
+    return refusal(path, "not a checkpoint of this program, or damaged at its beginning");
+  if (prefix.file_size != size)
+    return refusal(path, std::string(size < prefix.file_size ? "too short" : "too long") + ": has " +
+                             std::to_string(size) + " bytes, was written with " +
+                             std::to_string(prefix.file_size));
+  if (prefix.header_size > size - sizeof prefix - sum_size)
+    return refusal(path, "damaged: its header would be longer than the file");
+
+  Snapshot snapshot;
+  std::string header(prefix.header_size, '\0');
+  std::uint64_t stored = 0;
+  snapshot.data.resize(size - sizeof prefix - header.size() - sum_size);
+  if (!get(header.data(), header.size()) || !get(snapshot.data.data(), snapshot.data.size()) ||
+      !get(&stored, sum_size))
+    return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
+  Checksum sum;
+  sum.add(std::as_bytes(std::span(&prefix, 1)));
+  sum.add(std::as_bytes(std::span(header)));
+  sum.add(snapshot.data);
+  if (sum.value() != stored) return refusal(path, "damaged: the checksum does not fit its content");
+  if (Status taken = take_header(header, path, snapshot); !taken) return taken.error();
+  snapshot.source = path.string();
+  return snapshot;
+}
+
+}  // namespace sluice

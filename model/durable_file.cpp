@@ -1,0 +1,76 @@
+#include "model/durable_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { (void)close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] bool close() {  // some file systems tell of a failed write only here
+    const int number = std::exchange(number_, -1);
+    return number < 0 || ::close(number) == 0;
+  }
+
+ private:
+  int number_;
+};
+
+std::string reason() { return std::generic_category().message(errno); }
+
+bool write_all(int file, std::span<const std::byte> bytes) {
+  constexpr std::size_t most = 1 << 30;  // a single write() stops short of 2 GiB
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), std::min(bytes.size(), most));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    if (written == 0) return errno = ENOSPC, false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool sync_folder(const std::filesystem::path& folder) {
+  Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems cannot sync a folder, and say so with EINVAL.
+  return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
+}
+
+}  // namespace
+
+Status replace_file(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts) {
+  std::filesystem::path partial = path;
+  partial += ".partial";
+  const auto failed = [&](const std::string& what) -> Status {
+    Error error{stage, path.string(), what + ": " + reason(),
+                "check the folder's free space and permissions"};
+    ::unlink(partial.c_str());
+    return error;
+  };
+  Descriptor file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.number() < 0)
+    return Error{stage, path.string(), "cannot create " + partial.filename().string() + ": " + reason(),
+                 "check that the folder exists and can be written to"};
+  for (const auto& part : parts)
+    if (!write_all(file.number(), part)) return failed("cannot write");
+  if (::fsync(file.number()) != 0) return failed("cannot write to disk");
+  if (!file.close()) return failed("cannot close");
+  if (::rename(partial.c_str(), path.c_str()) != 0) return failed("cannot rename the finished file");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!sync_folder(folder)) return failed("cannot write the folder to disk");
+  return Done{};
+}
+
+}  // namespace sluice

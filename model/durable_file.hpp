@@ -1,0 +1,19 @@
+// Replaces a file so that after a crash or a full disk either the old or the new content is there, whole:
+// written to `<path>.partial`, synced, renamed, and the folder synced.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "graph/result.hpp"
+
+namespace sluice {
+
+// `stage` names the caller in errors. The parts are written one after the other; on failure the temporary
+// file is removed and the old content stays.
+Status replace_file(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts);
+
+}  // namespace sluice

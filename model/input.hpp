@@ -1,0 +1,25 @@
+// A batch of pixels and labels in memory becomes the tensors that the network takes. The memory of the images
+// is allocated once, for the largest batch, and used again by each batch.
+#pragma once
+
+#include "model/convert.hpp"
+#include "model/pch/torch.hpp"
+
+namespace sluice {
+
+class Input {
+ public:
+  // `type` is what the network computes with; the CPU always gets float and leaves the cast to autocast.
+  Input(at::Device device, at::ScalarType type, std::int64_t max_pixels, const Affine& affine);
+
+  // [count, 3, size, size], channels-last, valid until the next call. `pixels` is memory of the device.
+  at::Tensor images(const std::uint8_t* pixels, std::int64_t count, std::int64_t size);
+  [[nodiscard]] at::Tensor labels(const std::int32_t* labels, std::int64_t count) const;  // int64, a copy
+  [[nodiscard]] std::int64_t max_pixels() const { return memory_.numel() / 3; }
+
+ private:
+  at::Tensor memory_;
+  Affine affine_;
+};
+
+}  // namespace sluice

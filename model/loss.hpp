@@ -1,0 +1,38 @@
+// Cross entropy and the counts of right answers for a batch, all left on the device: nothing here waits for
+// it. A label of -1 marks an image that does not count.
+#pragma once
+
+#include "model/pch/torch.hpp"
+
+namespace sluice {
+
+struct BatchSums {
+  at::Tensor loss;      // summed over the images that count, float, differentiable
+  at::Tensor count;     // how many count; at least 1 is never assumed
+  at::Tensor correct1;  // the label scores highest
+  at::Tensor correct5;  // the label is among the five highest (among all, where there are fewer classes)
+
+  // What to differentiate: the mean over the images that count, 0 where none does.
+  [[nodiscard]] at::Tensor mean() const;
+};
+
+// logits [n, classes] of any floating type, labels [n] int64.
+[[nodiscard]] BatchSums cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                      double label_smoothing);
+
+// Running sums of batches in one small tensor on the device, read back in one go.
+class Running {
+ public:
+  explicit Running(at::Device device);
+  void add(const BatchSums& batch);
+
+  // loss, count, correct1, correct5, batches, batches whose loss was not finite (the first four leave those
+  // out).
+  [[nodiscard]] const at::Tensor& values() const { return values_; }
+  void reset() { values_.zero_(); }
+
+ private:
+  at::Tensor values_;
+};
+
+}  // namespace sluice

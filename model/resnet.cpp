@@ -1,0 +1,111 @@
+#include "model/resnet.hpp"
+
+namespace sluice {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+// Two 3x3 convolutions, or 1x1, 3x3, 1x1 in a bottleneck; their output is added to the shortcut.
+class BlockImpl : public nn::Module {
+ public:
+  BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck,
+            nn::Sequential shortcut)
+      : shortcut_(std::move(shortcut)) {
+    if (bottleneck) {
+      add(convolution(in, width, 1, 1), width);
+      add(convolution(width, width, 3, stride), width);
+      add(convolution(width, 4 * width, 1, 1), 4 * width);
+    } else {
+      add(convolution(in, width, 3, stride), width);
+      add(convolution(width, width, 3, 1), width);
+    }
+    if (!shortcut_.is_empty()) register_module("downsample", shortcut_);
+  }
+
+  at::Tensor forward(const at::Tensor& input) {
+    at::Tensor x = input;
+    for (std::size_t i = 0; i < convs_.size(); ++i) {
+      if (i > 0) x = x.relu_();
+      x = norms_[i]->forward(convs_[i]->forward(x));
+    }
+    x += shortcut_.is_empty() ? input : shortcut_->forward(input);
+    return x.relu_();
+  }
+
+ private:
+  void add(nn::Conv2d conv, std::int64_t channels) {
+    const std::string number = std::to_string(convs_.size() + 1);
+    convs_.push_back(register_module("conv" + number, std::move(conv)));
+    norms_.push_back(register_module("bn" + number, nn::BatchNorm2d(channels)));
+  }
+
+  std::vector<nn::Conv2d> convs_;
+  std::vector<nn::BatchNorm2d> norms_;
+  nn::Sequential shortcut_;
+};
+TORCH_MODULE(Block);
+
+struct Shape {
+  const char* name;
+  std::array<int, 4> stages;
+  bool bottleneck;
+};
+constexpr Shape shapes[] = {{"resnet18", {2, 2, 2, 2}, false},
+                            {"resnet34", {3, 4, 6, 3}, false},
+                            {"resnet50", {3, 4, 6, 3}, true},
+                            {"resnet101", {3, 4, 23, 3}, true}};
+
+}  // namespace
+
+ResNetImpl::ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes) {
+  conv1_ = register_module("conv1",
+                           nn::Conv2d(nn::Conv2dOptions(3, channels_, 7).stride(2).padding(3).bias(false)));
+  bn1_ = register_module("bn1", nn::BatchNorm2d(channels_));
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    layers_[i] = register_module("layer" + std::to_string(i + 1),
+                                 stage(64 << i, stages[i], i == 0 ? 1 : 2, bottleneck));
+  fc_ = register_module("fc", nn::Linear(channels_, classes));
+  for (const auto& module : modules(false))
+    if (auto* conv = module->as<nn::Conv2dImpl>())
+      nn::init::kaiming_normal_(conv->weight, 0.0, torch::kFanOut, torch::kReLU);
+}
+
+// The shortcut is made before its block, as in torchvision: the order in which weights are drawn depends on
+// it.
+nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck) {
+  const std::int64_t out = bottleneck ? 4 * width : width;
+  nn::Sequential layer;
+  for (int i = 0; i < blocks; ++i) {
+    const std::int64_t step = i == 0 ? stride : 1;
+    nn::Sequential shortcut{nullptr};
+    if (step != 1 || channels_ != out)
+      shortcut = nn::Sequential(convolution(channels_, out, 1, step), nn::BatchNorm2d(out));
+    layer->push_back(Block(channels_, width, step, bottleneck, shortcut));
+    channels_ = out;
+  }
+  return layer;
+}
+
+at::Tensor ResNetImpl::forward(at::Tensor images) {
+  at::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
+  x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+  for (auto& layer : layers_) x = layer->forward(x);
+  return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+}
+
+Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed) {
+  for (const Shape& shape : shapes)
+    if (arch == shape.name) {
+      if (classes < 1) return Error{"model", "classes", "a network needs at least one class", ""};
+      torch::manual_seed(seed);
+      return ResNet(shape.stages, shape.bottleneck, classes);
+    }
+  return Error{"model", "model.arch", "there is no network \"" + arch + "\"",
+               "take one of resnet18, resnet34, resnet50, resnet101"};
+}
+
+}  // namespace sluice

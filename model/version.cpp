@@ -1,0 +1,28 @@
+#include "model/version.hpp"
+
+#include "model/pch/torch.hpp"
+#include "torch/version.h"
+
+#ifdef SLUICE_CUDA
+#include <cuda_runtime.h>
+#include <nccl.h>
+#endif
+
+namespace sluice {
+
+Versions versions() {
+  Versions found;
+  found.torch = TORCH_VERSION;
+  found.threads = at::get_num_threads();
+#ifdef SLUICE_CUDA
+  int number = 0;
+  if (cudaRuntimeGetVersion(&number) == cudaSuccess)
+    found.cuda = std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+  if (ncclGetVersion(&number) == ncclSuccess)
+    found.nccl = std::to_string(number / 10000) + "." + std::to_string(number % 10000 / 100) + "." +
+                 std::to_string(number % 100);
+#endif
+  return found;
+}
+
+}  // namespace sluice

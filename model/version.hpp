@@ -1,0 +1,17 @@
+// Which libraries the program runs with, for logs, checkpoints and `doctor`.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+struct Versions {
+  std::string torch;
+  std::string cuda;  // the runtime's; empty in a build without CUDA
+  std::string nccl;  // likewise
+  int threads = 0;   // that torch computes with on the CPU, from the calling thread
+};
+
+[[nodiscard]] Versions versions();
+
+}  // namespace sluice

@@ -1,0 +1,101 @@
+#include "nodes/data_path.hpp"
+
+#include <mutex>
+
+#include "nodes/lane.hpp"
+
+namespace sluice {
+namespace {
+
+// One decoder for each decode thread, however TBB moves its workers about.
+class Decoders {
+ public:
+  explicit Decoders(unsigned count) : all_(count) {
+    for (JpegDecoder& d : all_) free_.push_back(&d);
+  }
+
+  template <class Body>
+  auto with_one(Body&& body) {
+    const Loan loan(*this);
+    return body(*loan.decoder);
+  }
+
+ private:
+  struct Loan {
+    explicit Loan(Decoders& o) : owner(o) {
+      const std::lock_guard lock(owner.mutex_);
+      decoder = owner.free_.back();
+      owner.free_.pop_back();
+    }
+    ~Loan() {
+      const std::lock_guard lock(owner.mutex_);
+      owner.free_.push_back(decoder);
+    }
+    Loan(const Loan&) = delete;
+    Decoders& owner;
+    JpegDecoder* decoder;
+  };
+  std::vector<JpegDecoder> all_;
+  std::mutex mutex_;
+  std::vector<JpegDecoder*> free_;
+};
+
+struct State {
+  State(std::shared_ptr<const DataSets> s, const Sequence& sequence, const DataPathOptions& o)
+      : sets(std::move(s)), options(o), sampler(sequence, o.first_batch), decoders(o.decode_threads), lane(sets, o) {}
+
+  const ImageFolder& folder(const Ticket& t) const { return t.split == Split::train ? sets->train : sets->val; }
+  Random random(const Ticket& t, Purpose purpose) const { return Random(options.seed, t.epoch, t.index, purpose); }
+
+  Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
+    return read_file(folder(t).path(t.index), options.read, [&](std::size_t bytes, std::vector<iovec>& where) {
+      for (std::uint8_t* chunk : take(bytes)) {
+        where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
+        bytes -= where.back().iov_len;
+      }
+      return bytes == 0;
+    }, stop);
+  }
+
+  Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
+    const DecodeOutcome outcome = decoders.with_one([&](JpegDecoder& decoder) {
+      return decode_sample(decoder, pieces, t.split == Split::train, random(t, Purpose::crop), options.decode,
+                           options.decode.thread_scratch, slot.place(t.place).data());
+    });
+    if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
+    if (std::holds_alternative<NeedsScratch>(outcome)) return Outcome::big();
+    slot.labels()[t.place] = folder(t).label(t.index);
+    return {};
+  }
+
+  Outcome augment(const Ticket& t, Slot& slot) const {
+    if (t.split == Split::train)
+      sluice::augment(slot.place(t.place).data(), {options.decode.out, options.decode.out}, options.augment,
+                      random(t, Purpose::flip), random(t, Purpose::erase));
+    return {};
+  }
+
+  std::shared_ptr<const DataSets> sets;
+  DataPathOptions options;
+  Sampler sampler;
+  Decoders decoders;
+  Lane lane;
+};
+
+}  // namespace
+
+Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence, const DataPathOptions& options) {
+  const auto state = std::make_shared<State>(std::move(sets), sequence, options);
+  Stages s;
+  s.next = [state] { return state->sampler.next(); };
+  s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) { return state->read(t, take, stop); };
+  s.decode = [state](const Ticket& t, Pieces pieces, Slot& slot) { return state->decode(t, pieces, slot); };
+  s.lane = [state](const Ticket& t, const std::optional<Error>& trouble, Slot& slot, const Stop& stop) {
+    return state->lane.settle(t, trouble, slot, stop);
+  };
+  s.augment = [state](const Ticket& t, Slot& slot) { return state->augment(t, slot); };
+  s.name = [state](const Ticket& t) { return state->folder(t).path(t.index); };
+  return s;
+}
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+#include "nodes/decode.hpp"
+
+#include <string>
+#include <utility>
+
+#include "nodes/resample.hpp"
+
+namespace sluice {
+namespace {
+
+Error too_large(const JpegHeader& header, std::size_t bytes) {
+  const std::size_t mebibytes = (bytes + (1 << 20) - 1) >> 20;
+  const char* kind = header.progressive ? "progressive" : header.multi_scan ? "several scans" : "baseline";
+  return {"decode", "",
+          "needs " + std::to_string(mebibytes) + " MiB of scratch (" + kind + ", " +
+              std::to_string(header.size.width) + " x " + std::to_string(header.size.height) +
+              "), more than data.max_scratch",
+          "raise data.max_scratch, or convert the file to a baseline JPEG or list it in data.exclude"};
+}
+
+}  // namespace
+
+DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Random crop_random,
+                            const DecodeOptions& options, std::size_t scratch_allowed, std::uint8_t* out) {
+  const Result<JpegHeader> header = decoder.open(pieces);
+  if (!header) return header.error();
+
+  const std::size_t scratch = header->scratch_bytes + resampler_bytes(header->size, options.out);
+  if (scratch > options.max_scratch) return too_large(*header, scratch);
+  if (scratch > scratch_allowed) return NeedsScratch{scratch};
+  // What earlier images left behind counts too: its parts may each be larger than this image needs.
+  if (decoder.held_bytes() + scratch > scratch_allowed) decoder.release();
+
+  const View view = train ? train_view(header->size, options.out, options.scale, options.ratio, crop_random)
+                          : eval_view(header->size, options.resize, options.out);
+  Status status = decoder.decode(view, out, static_cast<std::size_t>(options.out) * 3, scratch);
+  if (decoder.held_bytes() > options.thread_scratch) decoder.release();
+  if (!status) return std::move(status.error());
+  return Done{};
+}
+
+}  // namespace sluice

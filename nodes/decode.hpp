@@ -1,0 +1,40 @@
+// One sample from compressed bytes to its place in a batch: header, crop, memory check, decode. The outcome
+// tells apart what the caller must treat differently: done, a bad image, or an image for a thread with more
+// scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "graph/result.hpp"
+#include "nodes/crop.hpp"
+#include "nodes/jpeg.hpp"
+#include "nodes/random.hpp"
+
+namespace sluice {
+
+struct DecodeOptions {
+  int out = 224;                         // pixels per side of a sample
+  int resize = 256;                      // short side before the central crop, evaluation only
+  Range scale{0.08, 1.0};                // share of the image's area, training only
+  Range ratio{3.0 / 4.0, 4.0 / 3.0};     // width / height, training only
+  std::size_t thread_scratch = 8 << 20;  // bytes that a decoder may hold on to between images
+  std::size_t max_scratch = 256 << 20;   // bytes; an image that needs more is bad, whatever the budget
+};
+
+struct NeedsScratch {
+  std::size_t bytes = 0;
+};
+
+using DecodeOutcome = std::variant<Done, NeedsScratch, Error>;
+
+// Writes options.out x options.out RGB pixels to `out`, without gaps. `crop_random` is the sample's stream
+// for Purpose::crop; evaluation does not use it. NeedsScratch: more than `scratch_allowed`; nothing was
+// written, try again where `bytes` are allowed. Error: stage "decode", the subject is for the caller to fill
+// in.
+[[nodiscard]] DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Random crop_random,
+                                          const DecodeOptions& options, std::size_t scratch_allowed,
+                                          std::uint8_t* out);
+
+}  // namespace sluice

@@ -1,0 +1,51 @@
+// JPEG to resampled RGB in one pass: only the rows and columns that a view needs go through the inverse
+// transform, and each row goes straight into the resampler. Pixels equal a full decode with libjpeg's
+// accurate DCT and fancy upsampling. EXIF orientation is ignored. One decoder per thread; it is reused from
+// image to image.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "graph/result.hpp"
+#include "nodes/crop.hpp"
+
+namespace sluice {
+
+// A file as it was read: its bytes in order, in pieces of any length.
+using Pieces = std::span<const std::span<const std::uint8_t>>;
+
+struct JpegHeader {
+  ImageSize size;
+  int components = 0;             // 1 grey, 3 colour, 4 CMYK or YCCK
+  bool progressive = false;       // progressive coding
+  bool multi_scan = false;        // needs the coefficients of the whole image at once; true if progressive
+  std::size_t scratch_bytes = 0;  // an upper bound of what decode() allocates, without the resampler's share
+};
+
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(JpegDecoder&&) noexcept;
+  JpegDecoder& operator=(JpegDecoder&&) noexcept;
+
+  // Reads the header. The pieces must stay as they are until decode() is over. A file without an end-of-image
+  // marker is refused here: whether a file is bad must not depend on the crop.
+  Result<JpegHeader> open(Pieces pieces);
+
+  // After a successful open(), once: writes view.window.height rows of RGB pixels, `stride` bytes apart.
+  // libjpeg may not take more than `scratch_limit` bytes. After an error the output's content is unspecified.
+  Status decode(const View& view, std::uint8_t* out, std::size_t stride, std::size_t scratch_limit);
+
+  [[nodiscard]] std::size_t held_bytes() const;  // kept between images
+  void release();                                // gives that back
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// What stands between libjpeg and the rest: input from a file in pieces, and errors as text behind a longjmp.
+// Also tells what a file is that is not a JPEG.
+#pragma once
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <type_traits>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "nodes/jpeg.hpp"
+
+namespace sluice {
+
+// libjpeg's error manager. After an error, `message` tells the cause and control is at `jump`.
+struct JpegErrors {
+  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf jump;
+  std::array<char, JMSG_LENGTH_MAX> message;
+};
+
+struct JpegSource {
+  jpeg_source_mgr base;  // first: libjpeg hands back a pointer to it
+  Pieces pieces;
+  std::size_t next;  // index of the piece after the current one
+  jpeg_progress_mgr progress;
+};
+
+static_assert(std::is_standard_layout_v<JpegErrors> && std::is_standard_layout_v<JpegSource>);
+
+void install(jpeg_decompress_struct& info, JpegErrors& errors);
+void install(jpeg_decompress_struct& info, JpegSource& source);  // after jpeg_create_decompress
+void rewind(JpegSource& source, Pieces pieces);
+
+// Is there an end-of-image marker after the point that has been read?
+[[nodiscard]] bool has_end_marker(const JpegSource& source);
+
+// "" if the bytes begin as a JPEG does, else what is wrong: "empty file", "not a JPEG (starts with PNG
+// signature)".
+[[nodiscard]] std::string not_a_jpeg(Pieces pieces);
+
+}  // namespace sluice

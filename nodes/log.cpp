@@ -1,0 +1,235 @@
+#include "nodes/log.hpp"
+
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <thread>
+#include <variant>
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Message {
+  Level level;
+  std::string text;
+};
+using Entry = std::variant<Record, Message, Progress>;  // Progress: the end of a phase
+
+std::string time_stamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  std::array<char, 32> buffer;
+  return {buffer.data(), std::strftime(buffer.data(), buffer.size(), "%Y-%m-%d %H:%M:%S ", &parts)};
+}
+
+std::string worded(const Message& message) {
+  constexpr std::array<std::string_view, 3> prefix{"", "warning: ", "error: "};
+  return std::string(prefix[static_cast<std::size_t>(message.level)]) + message.text;
+}
+
+}  // namespace
+
+class Log::Impl {
+ public:
+  explicit Impl(LogOptions options) : options_(std::move(options)), thread_([this] { run(); }) {}
+
+  // The log's own thread (on_error may send a message) never waits for itself.
+  void push(Entry entry, bool counted) {
+    std::unique_lock lock(mutex_);
+    if (std::this_thread::get_id() != self_) {
+      const auto room = [this] {
+        return closing_ || queue_.size() < std::max<std::size_t>(1, options_.capacity);
+      };
+      if (!room()) {
+        const auto start = Clock::now();
+        not_full_.wait(lock, room);
+        if (counted) waited_ += Clock::now() - start;
+      }
+      if (closing_) return;
+    }
+    queue_.push_back(std::move(entry));
+    work_.notify_one();
+  }
+
+  void newest(Progress progress) {
+    const std::lock_guard lock(mutex_);
+    newest_ = std::move(progress);
+    work_.notify_one();
+  }
+
+  Status close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    work_.notify_all();
+    not_full_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    if (first_error_) return *first_error_;
+    return Done{};
+  }
+
+  std::chrono::nanoseconds waited() {
+    const std::lock_guard lock(mutex_);
+    return waited_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    self_ = std::this_thread::get_id();
+    next_plain_ = Clock::now() + options_.plain;
+    for (;;) {
+      if (newest_) shown_ = std::move(newest_), newest_.reset(), undrawn_ = unwritten_ = true;
+      if (!queue_.empty()) {
+        const Entry entry = std::move(queue_.front());
+        queue_.pop_front();
+        not_full_.notify_one();
+        lock.unlock();
+        std::visit([this](const auto& item) { write(item); }, entry);
+        lock.lock();
+        continue;
+      }
+      lock.unlock();
+      const auto now = Clock::now();
+      if (undrawn_ && now >= next_draw_) draw();
+      if (unwritten_ && now >= next_plain_) write_plain(*shown_);
+      lock.lock();
+      if (!queue_.empty() || newest_) continue;
+      if (closing_) break;
+      pause(lock);
+    }
+    lock.unlock();
+    if (undrawn_) draw();
+    if (unwritten_) write_plain(*shown_);
+    if (drawn_) *options_.screen << '\n' << std::flush;
+  }
+
+  void pause(std::unique_lock<std::mutex>& lock) {
+    std::optional<Clock::time_point> until;
+    if (undrawn_ && drawable()) until = next_draw_;
+    if (unwritten_ && (!until || next_plain_ < *until)) until = next_plain_;
+    const auto due = [this] { return closing_ || !queue_.empty() || newest_; };
+    if (until)
+      work_.wait_until(lock, *until, due);
+    else
+      work_.wait(lock, due);
+  }
+
+  [[nodiscard]] bool drawable() const { return options_.screen && options_.terminal; }
+
+  void write(const Record& record) { check(options_.metrics, json_line(record)); }
+
+  void write(const Message& message) {
+    const std::string text = worded(message);
+    say(text);
+    check(options_.text, time_stamp() + text);
+  }
+
+  // The last state of a phase stays on the terminal, above the next phase (which may have been shown
+  // already).
+  void write(const Progress& last) {
+    std::optional<Progress> next;
+    if (shown_ && shown_->label != last.label) next = std::move(shown_);
+    shown_ = last;
+    if (drawable()) {
+      draw();
+      *options_.screen << '\n' << std::flush;
+      drawn_ = false;
+    }
+    write_plain(last);
+    shown_ = std::move(next);
+    undrawn_ = unwritten_ = shown_.has_value();
+  }
+
+  void write_plain(const Progress& progress) {
+    const std::string text = plain_line(progress);
+    if (!drawable()) say(text);
+    check(options_.text, time_stamp() + text);
+    unwritten_ = false;
+    next_plain_ = Clock::now() + options_.plain;
+  }
+
+  void say(const std::string& text) {
+    if (!options_.screen) return;
+    clear();
+    *options_.screen << text << '\n' << std::flush;
+    // The line that had to make room comes back as soon as the queue is empty.
+    if (shown_ && drawable()) undrawn_ = true, next_draw_ = Clock::now();
+  }
+
+  void clear() {
+    if (drawn_) *options_.screen << "\r\x1b[K";
+    drawn_ = false;
+  }
+
+  void draw() {
+    undrawn_ = false;
+    if (!drawable() || !shown_) return;
+    // The last column stays free: some terminals wrap as soon as it is written.
+    const int width = options_.width ? options_.width() : 80;
+    *options_.screen << '\r' << progress_line(*shown_, width - 1) << "\x1b[K" << std::flush;
+    drawn_ = true;
+    next_draw_ = Clock::now() + options_.redraw;
+  }
+
+  void check(const LineSink& sink, const std::string& line) {
+    if (!sink) return;
+    Status status = sink(line);
+    if (status || first_error_) return;
+    first_error_ = status.error();
+    if (options_.on_error) options_.on_error(*first_error_);
+  }
+
+  const LogOptions options_;
+  std::mutex mutex_;  // guards what follows, up to waited_; the rest belongs to the thread
+  std::condition_variable work_, not_full_;
+  std::deque<Entry> queue_;
+  std::optional<Progress> newest_;
+  bool closing_ = false;
+  std::thread::id self_;
+  std::chrono::nanoseconds waited_{0};
+
+  std::optional<Progress> shown_;
+  bool drawn_ = false, undrawn_ = false, unwritten_ = false;
+  Clock::time_point next_draw_, next_plain_;
+  std::optional<Error> first_error_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+Result<std::unique_ptr<Log>> Log::open(const std::string& folder, LogOptions options) {
+  auto metrics = append_to(folder + "/metrics.jsonl");
+  if (!metrics) return metrics.error();
+  auto text = append_to(folder + "/train.log");
+  if (!text) return text.error();
+  options.metrics = std::move(*metrics);
+  options.text = std::move(*text);
+  return std::make_unique<Log>(std::move(options));
+}
+
+Log::Log(LogOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Log::~Log() { static_cast<void>(impl_->close()); }
+
+void Log::put(Record record) { impl_->push(std::move(record), true); }
+void Log::message(Level level, std::string text) { impl_->push(Message{level, std::move(text)}, false); }
+void Log::progress(Progress progress) { impl_->newest(std::move(progress)); }
+void Log::finish(Progress progress) { impl_->push(std::move(progress), false); }
+Status Log::close() { return impl_->close(); }
+std::chrono::nanoseconds Log::waited() const { return impl_->waited(); }
+
+int terminal_width(int descriptor) {
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace sluice

@@ -1,0 +1,64 @@
+// The run's voice, on a thread of its own. Records and messages wait in one bounded queue and are never lost:
+// who puts into a full queue waits, and the wait is counted. Progress keeps only its newest state and holds
+// nobody up.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "graph/result.hpp"
+#include "nodes/line_file.hpp"
+#include "nodes/metrics.hpp"
+#include "nodes/progress.hpp"
+
+namespace sluice {
+
+enum class Level { info, warning, error };
+
+struct LogOptions {
+  std::ostream* screen = nullptr;   // progress and messages; none = files only. Must outlive the log
+  bool terminal = false;            // whether `screen` understands "\r"; else plain lines
+  std::function<int()> width = {};  // of the terminal, asked at each redraw; 80 if not given
+  std::size_t capacity = 256;       // records and messages in the queue
+  std::chrono::milliseconds redraw{100};
+  std::chrono::milliseconds plain{5000};  // between plain lines
+  LineSink metrics = {};                  // one call per record; none = not written
+  LineSink text = {};                     // messages and plain lines, with time stamps; none = not written
+  // Called once, on the log's thread, at the first write that fails. May call message(), never close().
+  std::function<void(const Error&)> on_error = {};
+};
+
+class Log {
+ public:
+  // With `folder`/metrics.jsonl and `folder`/train.log as sinks; both grow if they are there already.
+  [[nodiscard]] static Result<std::unique_ptr<Log>> open(const std::string& folder, LogOptions options);
+
+  explicit Log(LogOptions options);
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  ~Log();  // closes
+
+  void put(Record record);                      // waits while the queue is full
+  void message(Level level, std::string text);  // waits while the queue is full
+  void progress(Progress progress);             // never waits
+  void finish(Progress progress);  // last state of a phase: in order with the messages, never skipped
+
+  // Writes out all that was put and ends the thread; the first write error of the whole run, if any. What is
+  // put later is not written.
+  Status close();
+
+  [[nodiscard]] std::chrono::nanoseconds waited()
+      const;  // all put() calls together, for a place in the queue
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The columns of the terminal behind a file descriptor; 80 if it cannot be told.
+[[nodiscard]] int terminal_width(int descriptor);
+
+}  // namespace sluice

@@ -1,0 +1,71 @@
+#include "nodes/sampler.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+
+Result<Sequence> Sequence::make(const RunShape& shape) {
+  if (shape.train_images < shape.batch)
+    return Error{"sampler", "train.batch = " + std::to_string(shape.batch),
+                 "the training set has only " + std::to_string(shape.train_images) + " images, less than one batch",
+                 "lower train.batch"};
+  if (shape.val_images == 0) return Error{"sampler", "data.val", "the validation set has no images", ""};
+  return Sequence(shape);
+}
+
+Sequence::Sequence(const RunShape& shape)
+    : shape_(shape),
+      train_(shape.train_images / shape.batch),
+      val_((shape.val_images + shape.batch - 1) / shape.batch),
+      epochs_(shape.epochs),
+      last_train_(train_) {
+  if (shape.max_steps > 0 && shape.max_steps < train_ * epochs_) {
+    epochs_ = (shape.max_steps + train_ - 1) / train_;
+    last_train_ = shape.max_steps - (epochs_ - 1) * train_;
+  }
+  batches_ = epochs_ * (train_ + val_) - (train_ - last_train_);
+}
+
+BatchPlan Sequence::at(std::uint64_t number) const {
+  BatchPlan p;
+  const std::uint64_t epoch = std::min(number / (train_ + val_), epochs_ - 1);
+  const std::uint64_t within = number - epoch * (train_ + val_);
+  const std::uint64_t train = epoch + 1 == epochs_ ? last_train_ : train_;
+  p.epoch = static_cast<std::uint32_t>(epoch);
+  p.split = within < train ? Split::train : Split::val;
+  p.in_phase = within < train ? within : within - train;
+  p.phase_batches = within < train ? train : val_;
+  p.step = epoch * train_ + std::min(within, train);
+  const bool short_one = p.split == Split::val && p.last_of_phase();
+  p.places = short_one ? static_cast<std::uint32_t>(shape_.val_images - (val_ - 1) * shape_.batch) : shape_.batch;
+  return p;
+}
+
+Sampler::Sampler(const Sequence& sequence, std::uint64_t first_batch) : sequence_(sequence), batch_(first_batch) {}
+
+std::optional<Ticket> Sampler::next() {
+  if (batch_ >= sequence_.batches()) return std::nullopt;
+  if (place_ == 0) plan_ = sequence_.at(batch_);
+  const RunShape& shape = sequence_.shape();
+  Ticket t;
+  t.split = plan_.split;
+  t.epoch = plan_.epoch;
+  t.batch = batch_;
+  t.place = place_;
+  t.places = plan_.places;
+  t.index = plan_.in_phase * shape.batch + place_;
+  if (t.split == Split::train) {
+    if (!order_ || order_epoch_ != t.epoch) {
+      order_.emplace(shape.train_images, shape.seed, t.epoch);
+      order_epoch_ = t.epoch;
+    }
+    t.index = (*order_)(t.index);
+  }
+  if (++place_ == plan_.places) {
+    place_ = 0;
+    ++batch_;
+  }
+  return t;
+}
+
+}  // namespace sluice

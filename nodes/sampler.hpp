@@ -1,0 +1,66 @@
+// Which image goes into which place of which batch, over the whole run: training epoch 0, its validation, epoch 1,
+// ... as one sequence of batches that can be entered anywhere. Training drops the last incomplete batch of an
+// epoch; validation keeps it and takes its images in order, each once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "graph/result.hpp"
+#include "graph/ticket.hpp"
+#include "nodes/permutation.hpp"
+
+namespace sluice {
+
+struct RunShape {
+  std::uint64_t train_images = 0, val_images = 0;
+  std::uint32_t batch = 1;
+  std::uint32_t epochs = 1;
+  std::uint64_t max_steps = 0;  // 0: no limit; else training ends there, and is validated once more
+  std::uint64_t seed = 0;
+};
+
+// One batch of the sequence.
+struct BatchPlan {
+  Split split = Split::train;
+  std::uint32_t epoch = 0;
+  std::uint64_t in_phase = 0;        // number within its epoch's training or validation
+  std::uint64_t phase_batches = 0;
+  std::uint32_t places = 0;
+  std::uint64_t step = 0;            // optimiser steps finished before this batch
+  [[nodiscard]] bool last_of_phase() const { return in_phase + 1 == phase_batches; }
+};
+
+class Sequence {
+ public:
+  // Refuses a training set smaller than one batch and an empty validation set.
+  [[nodiscard]] static Result<Sequence> make(const RunShape& shape);
+
+  [[nodiscard]] std::uint64_t batches() const { return batches_; }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_; }
+  [[nodiscard]] std::uint64_t val_batches() const { return val_; }
+  [[nodiscard]] BatchPlan at(std::uint64_t number) const;
+  [[nodiscard]] const RunShape& shape() const { return shape_; }
+
+ private:
+  explicit Sequence(const RunShape& shape);
+  RunShape shape_;
+  std::uint64_t train_, val_, epochs_, last_train_, batches_;
+};
+
+// Gives out the tickets in order, from any batch on. Not for two threads at once.
+class Sampler {
+ public:
+  Sampler(const Sequence& sequence, std::uint64_t first_batch);
+  [[nodiscard]] std::optional<Ticket> next();
+
+ private:
+  Sequence sequence_;
+  std::uint64_t batch_;
+  std::uint32_t place_ = 0;
+  BatchPlan plan_;
+  std::optional<Permutation> order_;  // of plan_.epoch
+  std::uint32_t order_epoch_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// Trains and evaluates the network, batch by batch. Lives on one thread of its own: create, use and destroy
+// it there. Nothing waits for the device except read_back, snapshot and restore.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "graph/result.hpp"
+#include "model/checkpoint_file.hpp"
+#include "nodes/upload.hpp"
+
+namespace sluice {
+
+struct StepOptions {
+  std::string arch = "resnet50";
+  int classes = 1000;
+  std::string device = "cpu";      // as resolve_device gives it
+  std::string precision = "fp32";  // fp32, tf32, bf16, fp16 (GPU only)
+  bool channels_last = true;
+  double label_smoothing = 0.1;  // in training and evaluation alike, as torchvision's reference does
+  double momentum = 0.9;
+  double weight_decay = 1e-4;
+  bool nesterov = false;
+  int threads = 0;          // CPU threads of torch; 0 leaves its own choice
+  std::uint64_t seed = 42;  // of the initial weights
+  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
+  std::array<float, 3> std{0.229f, 0.224f, 0.225f};
+  int batch = 256;       // images in the largest batch; the input's memory is allocated for it
+  int image_size = 224;  // of the largest images
+};
+
+// Sums over images since the last read_back. Masked images (label -1) are in none of them.
+struct PhaseSums {
+  double loss = 0;
+  std::int64_t count = 0;
+  std::int64_t correct1 = 0;
+  std::int64_t correct5 = 0;
+  std::int64_t batches = 0;
+  std::int64_t not_finite = 0;  // batches whose loss was NaN or infinite; left out of the sums above
+};
+
+struct StepSums {
+  PhaseSums train;
+  PhaseSums eval;
+  // False: stop the run. With fp16, a training loss that is not finite is left to the scaler until it has
+  // left out 16 steps in a row.
+  bool finite = true;
+  double loss_scale = 1;  // 1 unless fp16
+};
+
+enum class Restore { all, weights };
+
+class Step {
+ public:
+  static Result<Step> create(const StepOptions& options);
+  Step(Step&&) noexcept;
+  Step& operator=(Step&&) noexcept;
+  ~Step();
+
+  // Both release the batch exactly once, as soon as it is converted, whatever happens.
+  Status train(DeviceBatch&& batch, double lr);
+  Status eval(DeviceBatch&& batch);
+  Result<StepSums> read_back();
+
+  // Copies all weights ("model.<name>"), momenta ("momentum.<name>") and the scaler to host memory; `into`
+  // keeps its memory between calls and its `state` is left alone.
+  Status snapshot(Snapshot& into);
+  // Refuses a snapshot of another network by name, and changes nothing then.
+  Status restore(const Snapshot& snapshot, Restore what = Restore::all);
+
+  [[nodiscard]] std::int64_t parameters() const;
+
+ private:
+  struct Impl;
+  explicit Step(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// "auto", "cpu" or "cuda" to "cpu" or "cuda"; says why where "cuda" cannot be had.
+Result<std::string> resolve_device(const std::string& asked);
+
+}  // namespace sluice

@@ -1,0 +1,145 @@
+#include "nodes/decode.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/jpegs.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr std::size_t plenty = std::size_t{1} << 30;
+
+Random crop_stream(std::uint64_t index) { return Random(1, 0, index, Purpose::crop); }
+
+DecodeOutcome decode_with(JpegDecoder& decoder, const Bytes& jpeg, bool train, const DecodeOptions& options,
+                          std::size_t allowed, Bytes& out) {
+  const auto pieces = in_pieces(jpeg);
+  out.assign(static_cast<std::size_t>(options.out) * static_cast<std::size_t>(options.out) * 3, 0);
+  return decode_sample(decoder, pieces, train, crop_stream(7), options, allowed, out.data());
+}
+
+bool done(const DecodeOutcome& outcome) { return std::holds_alternative<Done>(outcome); }
+
+// The process's largest resident size so far, in KiB.
+long peak_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      long value = 0;
+      status >> value;
+      return value;
+    }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("every kind of JPEG and every odd shape fills a sample") {
+  JpegDecoder decoder;
+  Bytes out;
+  const DecodeOptions options{.out = 32, .resize = 36};
+  std::vector<JpegRecipe> recipes;
+  for (const ImageSize size :
+       {ImageSize{1, 1}, ImageSize{1, 90}, ImageSize{90, 1}, ImageSize{2000, 20}, ImageSize{20, 2000}, ImageSize{17, 13}, ImageSize{300, 200}})
+    recipes.push_back({.size = size});
+  recipes.push_back({.components = 1, .h = 1, .v = 1});
+  recipes.push_back({.components = 4, .h = 1, .v = 1});
+  recipes.push_back({.components = 4, .ycck = true});
+  recipes.push_back({.components = 4, .h = 1, .v = 1, .adobe = false});
+  recipes.push_back({.progressive = true});
+  recipes.push_back({.separate_scans = true});
+  for (const JpegRecipe& recipe : recipes)
+    for (const bool train : {false, true}) {
+      CAPTURE(recipe.size.width);
+      CAPTURE(recipe.size.height);
+      CAPTURE(recipe.components);
+      CHECK(done(decode_with(decoder, make_jpeg(recipe), train, options, plenty, out)));
+    }
+}
+
+TEST_CASE("a sample depends on its own stream, not on the decoder's past") {
+  const Bytes jpeg = make_jpeg({.size = {300, 200}});
+  const DecodeOptions options{.out = 32, .resize = 36};
+  JpegDecoder fresh, used;
+  Bytes one, two, other;
+  REQUIRE(done(
+      decode_with(used, make_jpeg({.size = {999, 777}, .progressive = true}), true, options, plenty, other)));
+  REQUIRE(done(decode_with(fresh, jpeg, true, options, plenty, one)));
+  REQUIRE(done(decode_with(used, jpeg, true, options, plenty, two)));
+  CHECK(one == two);
+  const auto pieces = in_pieces(jpeg);
+  REQUIRE(done(decode_sample(used, pieces, true, crop_stream(8), options, plenty, two.data())));
+  CHECK(one != two);
+}
+
+TEST_CASE("a flat image keeps its colour through decoding and resampling") {
+  JpegDecoder decoder;
+  Bytes out;
+  REQUIRE(done(decode_with(decoder, make_jpeg({.size = {640, 480}, .flat = true}), true, {}, plenty, out)));
+  for (const std::uint8_t byte : out) REQUIRE(byte == 90);
+}
+
+TEST_CASE("bad images are errors of the decode stage, with the subject left to the caller") {
+  JpegDecoder decoder;
+  Bytes out;
+  Bytes truncated = make_jpeg({});
+  truncated.resize(truncated.size() / 2);
+  const Bytes png{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  for (const Bytes& bad : {Bytes{}, png, truncated}) {
+    const DecodeOutcome outcome = decode_with(decoder, bad, true, {}, plenty, out);
+    REQUIRE(std::holds_alternative<Error>(outcome));
+    CHECK(std::get<Error>(outcome).stage == "decode");
+    CHECK(std::get<Error>(outcome).subject.empty());
+    CHECK(std::get<Error>(outcome).hint.find("data.exclude") != std::string::npos);
+  }
+  CHECK(done(decode_with(decoder, make_jpeg({}), true, {}, plenty, out)));
+}
+
+TEST_CASE("100 megapixels, baseline, take little memory") {
+  const Bytes jpeg = make_jpeg({.size = {10000, 10000}, .flat = true});
+  JpegDecoder decoder;
+  Bytes out;
+  const long before = peak_kib();
+  REQUIRE(done(decode_with(decoder, jpeg, false, {}, 4 << 20, out)));
+  CHECK(peak_kib() - before < 32 << 10);  // the image itself would be 300 MB
+  CHECK(out[0] == 90);
+}
+
+TEST_CASE("a progressive image beyond data.max_scratch is refused by its header") {
+  Bytes jpeg = make_jpeg({.progressive = true});
+  patch_size(jpeg, {8000, 5000});
+  JpegDecoder decoder;
+  Bytes out;
+  const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_scratch = 64 << 20}, plenty, out);
+  REQUIRE(std::holds_alternative<Error>(outcome));
+  CHECK(std::get<Error>(outcome).cause ==
+        "needs 116 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
+}
+
+TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {
+  const Bytes jpeg = make_jpeg({.size = {1200, 900}, .progressive = true});
+  const DecodeOptions options{.thread_scratch = 2 << 20};
+  JpegDecoder decoder;
+  Bytes out;
+  const DecodeOutcome outcome = decode_with(decoder, jpeg, true, options, options.thread_scratch, out);
+  REQUIRE(std::holds_alternative<NeedsScratch>(outcome));
+  const std::size_t bytes = std::get<NeedsScratch>(outcome).bytes;
+  CHECK(bytes > options.thread_scratch);
+  CHECK(bytes < 5 << 20);
+  CHECK(done(decode_with(decoder, jpeg, true, options, bytes, out)));
+  CHECK(decoder.held_bytes() <= options.thread_scratch);
+}
+
+TEST_CASE("a decoder does not hold on to more than its thread's allotment") {
+  JpegDecoder decoder;
+  Bytes out;
+  const DecodeOptions options{.out = 32, .resize = 32, .thread_scratch = 10'000};
+  REQUIRE(done(decode_with(decoder, make_jpeg({.size = {4000, 30}}), false, options, plenty, out)));
+  CHECK(decoder.held_bytes() <= 10'000);
+}
