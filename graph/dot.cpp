@@ -65,9 +65,9 @@ std::string to_dot(const Picture& p, const std::string& title) {
   for (const EdgeFigures& e : p.edges) {
     out += "  " + quoted(e.from) + " -> " + quoted(e.to) + " [label=" ;
     const bool live = p.elapsed > 0 && e.limit > 0;
-    out += quoted(live ? e.bound + print("\n%.0f %% full", 100 * e.used / e.limit) : e.bound);
+    out += quoted(live ? e.bound + print("\n%.0f %% full, now %.0f %%", 100 * e.mean / e.limit, 100 * e.used / e.limit) : e.bound);
     if (e.feedback) out += ", style=dashed, color=\"#9aa5b1\", fontcolor=\"#616e7c\", constraint=false";
-    else if (live) out += ", penwidth=2, color=" + quoted(colour(e.used / e.limit));
+    else if (live) out += ", penwidth=2, color=" + quoted(colour(e.mean / e.limit));
     out += "];\n";
   }
   return out + "}\n";

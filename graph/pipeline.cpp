@@ -223,6 +223,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
   p.wake();
   for (std::unique_lock lock(mutex); !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
     lock.unlock();
+    p.registry.observe();
     tick();
     lock.lock();
   }

@@ -19,20 +19,31 @@ NodeStats& Registry::node(std::string name, unsigned concurrency) {
 }
 
 void Registry::edge(std::string from, std::string to, std::string bound, double limit, Fill used) {
-  edges_.push_back({{std::move(from), std::move(to), std::move(bound), false, 0, limit}, std::move(used)});
+  Edge& edge = edges_.emplace_back();
+  edge.figures = {std::move(from), std::move(to), std::move(bound), false, limit, 0, 0};
+  edge.used = std::move(used);
 }
 
 void Registry::feedback(std::string from, std::string to, std::string what) {
-  edges_.push_back({{std::move(from), std::move(to), std::move(what), true, 0, 0}, nullptr});
+  edges_.emplace_back().figures = {std::move(from), std::move(to), std::move(what), true, 0, 0, 0};
+}
+
+void Registry::observe() {
+  for (Edge& e : edges_)
+    if (e.used) e.sum = e.sum + e.used();
+  ++observations_;
 }
 
 Picture Registry::picture(Nanoseconds elapsed) const {
   Picture p;
   p.elapsed = elapsed;
   for (const NodeStats& n : nodes_) p.nodes.push_back(n.figures(elapsed));
+  const auto observations = static_cast<double>(observations_.load());
   for (const Edge& e : edges_) {
     p.edges.push_back(e.figures);
-    if (e.used && elapsed > 0) p.edges.back().used = e.used();
+    if (!e.used || elapsed <= 0) continue;
+    p.edges.back().used = e.used();
+    p.edges.back().mean = observations > 0 ? e.sum / observations : p.edges.back().used;
   }
   return p;
 }

@@ -2,6 +2,7 @@
 // a Picture taken from it, never the running graph.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -15,7 +16,8 @@ struct EdgeFigures {
   std::string from, to;
   std::string bound;           // in words: "64 files, 16.0 MiB"
   bool feedback = false;       // credit or slot coming back, against the flow
-  double used = 0, limit = 0;  // how full; limit 0 = not measured
+  double limit = 0;            // 0: not measured
+  double used = 0, mean = 0;   // now, and over the run so far
 };
 
 struct Picture {
@@ -34,15 +36,18 @@ class Registry {
   void edge(std::string from, std::string to, std::string bound, double limit, Fill used);
   void feedback(std::string from, std::string to, std::string what);
 
+  void observe();  // looks at how full the edges are, for the mean; call it at regular times, on one thread
   [[nodiscard]] Picture picture(Nanoseconds elapsed) const;
 
  private:
   struct Edge {
     EdgeFigures figures;
     Fill used;
+    std::atomic<double> sum{0};
   };
   std::deque<NodeStats> nodes_;
-  std::vector<Edge> edges_;
+  std::deque<Edge> edges_;
+  std::atomic<std::uint64_t> observations_{0};
 };
 
 }  // namespace sluice

@@ -60,11 +60,11 @@ TEST_CASE("dot: a planned graph shows nodes, concurrency and bounds, and no figu
 
 TEST_CASE("dot: a run's graph shows figures, and edges coloured by how full they are") {
   Picture p = ran(0.9, 0.5, 0.5);
-  for (EdgeFigures& e : p.edges) e.used = e.from == "sampler" ? e.limit : 0;
+  for (EdgeFigures& e : p.edges) e.mean = e.used = e.from == "sampler" ? e.limit : 0;
   const std::string dot = to_dot(p, "run");
   CHECK(has(dot, "busy 90 %"));
   CHECK(has(dot, "P50 84.0 ms"));
-  CHECK(has(dot, "100 % full\", penwidth=2, color=\"0.000 0.85 0.80\""));  // red
+  CHECK(has(dot, "100 % full, now 100 %\", penwidth=2, color=\"0.000 0.85 0.80\""));  // red
   CHECK(has(dot, "#9aa5b1"));                                             // empty
 }
 

@@ -1,0 +1,80 @@
+// Runs a program and collects what it prints; can act once it has printed something.
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+extern char** environ;
+
+namespace sluice::test {
+
+struct Ended {
+  int code = -1;  // as a shell gives it: 128 + signal if it was killed
+  std::string out, err;
+};
+
+// Something to do once stderr contains a text.
+struct When {
+  std::string err_has;
+  std::function<void(pid_t)> act;
+};
+
+inline When send_signal(int signal, std::string err_has) {
+  return {std::move(err_has), [signal](pid_t child) { kill(child, signal); }};
+}
+
+// `folder` is where it runs. Killed after two minutes: a hang fails the test instead of holding it up.
+inline Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder, When when = {}) {
+  int out[2], err[2];
+  if (pipe(out) != 0 || pipe(err) != 0) std::abort();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  for (const int fd : {out[0], out[1], err[0], err[1]}) posix_spawn_file_actions_addclose(&actions, fd);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(out[1]);
+  close(err[1]);
+  Ended ended;
+  if (failed == 0) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    pollfd fds[] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
+    std::string* const texts[] = {&ended.out, &ended.err};
+    for (int open = 2; open > 0;) {
+      poll(fds, 2, 1000);
+      if (std::chrono::steady_clock::now() > deadline) kill(child, SIGKILL);
+      for (int i = 0; i < 2; ++i) {
+        if (fds[i].fd < 0 || fds[i].revents == 0) continue;
+        char buffer[4096];
+        const ssize_t got = read(fds[i].fd, buffer, sizeof buffer);
+        if (got > 0) texts[i]->append(buffer, static_cast<std::size_t>(got));
+        else fds[i].fd = -1, --open;
+      }
+      if (when.act && ended.err.find(when.err_has) != std::string::npos) std::exchange(when.act, nullptr)(child);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  close(out[0]);
+  close(err[0]);
+  return ended;
+}
+
+}  // namespace sluice::test
