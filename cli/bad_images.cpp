@@ -20,9 +20,10 @@ Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::v
   }
   in_phase_ += bad.size();
   total_ += bad.size();
-  if (static_cast<double>(in_phase_) <= max_share_ * static_cast<double>(images)) return Done{};
+  // 0.29 of 100 is a hair below 29 in binary; no count lies between.
+  if (static_cast<double>(in_phase_) <= max_share_ * static_cast<double>(images) + 1e-6) return Done{};
   char share[32];
-  std::snprintf(share, sizeof share, "%.2g %%", 100.0 * static_cast<double>(in_phase_) / static_cast<double>(images));
+  std::snprintf(share, sizeof share, "%.3g %%", 100.0 * static_cast<double>(in_phase_) / static_cast<double>(images));
   return Error{"data", file_.string(),
                std::to_string(in_phase_) + " of " + std::to_string(images) + " " + split + " images (" + share +
                    ") cannot be used, more than data.max_bad allows; the last: " + bad.back().file + ": " + bad.back().cause,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -18,14 +19,15 @@ std::optional<std::size_t> number_in(const std::string& file) {
   return std::nullopt;  // no such file, or "max"
 }
 
-std::size_t mem_available(const std::string& root) {
-  std::ifstream in(root + "/proc/meminfo");
+// From a file with a key and a number on each line; 0 if it is not there.
+std::size_t value_of(const std::string& file, const std::string& wanted) {
+  std::ifstream in(file);
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream words(line);
     std::string key;
-    std::size_t kib = 0;
-    if (words >> key >> kib && key == "MemAvailable:") return kib * 1024;
+    std::size_t value = 0;
+    if (words >> key >> value && key == wanted) return value;
   }
   return 0;
 }
@@ -44,18 +46,42 @@ std::string cgroup_path(const std::string& root, const std::string& controller) 
   return "/";
 }
 
+// The folders of a cgroup and its parents, up to the mount.
+std::vector<std::string> with_parents(const std::string& mount, std::string path) {
+  std::vector<std::string> folders;
+  for (std::size_t slash; path.size() > 1 && (slash = path.rfind('/')) != std::string::npos; path.resize(slash))
+    folders.push_back(mount + path + "/");
+  folders.push_back(mount + "/");
+  return folders;
+}
+
+struct MemoryFiles {
+  const char *limit, *usage;
+  const char* cache;  // in memory.stat: page cache that goes back when asked for, and counts as usage all the same
+};
+
 // The tightest room that a cgroup or one of its parents leaves.
-std::optional<std::size_t> cgroup_room(const std::string& mount, std::string path, const char* limit, const char* usage) {
+std::optional<std::size_t> cgroup_room(const std::string& mount, const std::string& path, const MemoryFiles& files) {
   std::optional<std::size_t> room;
-  for (;; path = path.substr(0, path.rfind('/'))) {
-    const std::string folder = mount + (path == "/" ? "" : path) + "/";
-    const auto most = number_in(folder + limit), used = number_in(folder + usage);
-    if (most && used && *most < (std::size_t{1} << 60)) {
-      const std::size_t left = *most > *used ? *most - *used : 0;
-      room = std::min(room.value_or(left), left);
-    }
-    if (path.empty() || path == "/") return room;
+  for (const std::string& folder : with_parents(mount, path)) {
+    const auto most = number_in(folder + files.limit), usage = number_in(folder + files.usage);
+    if (!most || !usage || *most >= (std::size_t{1} << 60)) continue;
+    const std::size_t used = *usage - std::min(value_of(folder + "memory.stat", files.cache), *usage);
+    const std::size_t left = *most > used ? *most - used : 0;
+    room = std::min(room.value_or(left), left);
   }
+  return room;
+}
+
+// The tightest quota of a cgroup or one of its parents.
+unsigned cpus_within_quota(unsigned cpus, const std::string& mount, const std::string& path) {
+  for (const std::string& folder : with_parents(mount, path)) {
+    std::ifstream quota(folder + "cpu.max");
+    double most = 0, period = 0;
+    if (quota >> most >> period && period > 0)
+      cpus = static_cast<unsigned>(std::clamp(std::ceil(most / period), 1.0, static_cast<double>(cpus)));
+  }
+  return cpus;
 }
 
 }  // namespace
@@ -66,21 +92,19 @@ Machine this_machine(const std::string& root) {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) m.cpus = static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
 
-  const std::string v2 = root + "/sys/fs/cgroup" + cgroup_path(root, "");
-  std::ifstream quota(v2 + "/cpu.max");
-  double most = 0, period = 0;
-  if (quota >> most >> period && period > 0)
-    m.cpus = std::clamp(static_cast<unsigned>(std::ceil(most / period)), 1u, m.cpus);
+  const std::string v2 = root + "/sys/fs/cgroup", v2_path = cgroup_path(root, "");
+  m.cpus = cpus_within_quota(m.cpus, v2, v2_path);
 
-  m.memory = mem_available(root);
+  m.memory = value_of(root + "/proc/meminfo", "MemAvailable:") * 1024;
   m.memory_limit = "MemAvailable";
   const auto tighten = [&](std::optional<std::size_t> room) {
     if (!room || *room >= m.memory) return;
     m.memory = *room;
     m.memory_limit = "the cgroup's memory limit";
   };
-  tighten(cgroup_room(root + "/sys/fs/cgroup", cgroup_path(root, ""), "memory.max", "memory.current"));
-  tighten(cgroup_room(root + "/sys/fs/cgroup/memory", cgroup_path(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"));
+  tighten(cgroup_room(v2, v2_path, {"memory.max", "memory.current", "inactive_file"}));
+  tighten(cgroup_room(v2 + "/memory", cgroup_path(root, "memory"),
+                      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));
   return m;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <string_view>
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -41,13 +42,25 @@ std::vector<fs::path> checkpoints_of(const fs::path& run) {
   return paths;
 }
 
+// Whether a folder's name is the one that make_run_folder gives: <stem>-<date>-<time>, perhaps with a number. The runs
+// of x-small.toml begin like those of x.toml.
+bool is_run_of(const std::string& stem, const std::string& name) {
+  if (!name.starts_with(stem)) return false;
+  constexpr std::string_view form = "-00000000-000000";
+  std::string rest = name.substr(stem.size());
+  for (char& c : rest)
+    if (c >= '0' && c <= '9') c = '0';
+  if (!rest.starts_with(form)) return false;
+  rest.erase(0, form.size());
+  return rest.empty() || (rest.size() > 1 && rest[0] == '-' && rest.find_first_not_of('0', 1) == std::string::npos);
+}
+
 fs::path newest_run(const Config& c, const fs::path& config_file) {
   if (!c.log.name.empty()) return c.log.dir / c.log.name;
-  const std::string prefix = config_file.stem().string() + "-";
   std::error_code ignored;
   fs::path newest;
   for (const auto& entry : fs::directory_iterator(c.log.dir, ignored)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    if (!is_run_of(config_file.stem().string(), entry.path().filename().string())) continue;
     const auto time = newest_checkpoint(entry.path());
     if (time == fs::file_time_type::min()) continue;
     if (newest.empty() || time > newest_checkpoint(newest)) newest = entry.path();

@@ -68,12 +68,12 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
     const std::size_t beside = beside_the_data_path(c, device);
     const std::size_t left = machine.memory > beside ? machine.memory - beside : 0;
     r.budget = std::min(left / 2, roomiest);
-    plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" + mebibytes(machine.memory) +
-                         ") leaves beside about " + mebibytes(beside) + " for libtorch, at most " + mebibytes(roomiest);
+    plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" + readable_bytes(machine.memory) +
+                         ") leaves beside about " + readable_bytes(beside) + " for libtorch, at most " + readable_bytes(roomiest);
   }
   Result<BudgetSplit> split = split_budget(r);
   if (!split) {
-    if (!c.budget.ram) split.error().cause += "(" + plan.budget_source + ")";
+    if (!c.budget.ram) split.error().cause += " (" + plan.budget_source + ")";
     return split.error();
   }
   p.split = *split;

@@ -82,7 +82,7 @@ void describe(const Prepared& p, Log& log) {
                                " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
                                std::to_string(s.steps_per_epoch()) + " steps and " + std::to_string(s.val_batches()) + " validation batches an epoch");
   log.message(Level::info, "threads: " + std::to_string(o.read_threads) + " read, " + std::to_string(o.decode_threads) + " decode, " +
-                               std::to_string(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source + "):\n" + o.split.table());
+                               std::to_string(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source + "):" + o.split.table());
   for (const std::string& note : p.notes) log.message(Level::info, note);
 }
 

@@ -55,9 +55,9 @@ std::string colour(double full) {
 
 std::string to_dot(const Picture& p, const std::string& title) {
   std::string heading = title;
-  if (p.budget) heading += "\nbudget.ram " + mebibytes(p.budget);
-  if (p.elapsed > 0) heading += print(", ledger now %s, peak %s\nafter %s", mebibytes(p.ledger_held).c_str(),
-                                      mebibytes(p.ledger_peak).c_str(), duration(p.elapsed).c_str());
+  if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
+  if (p.elapsed > 0) heading += print(", ledger now %s, peak %s\nafter %s", readable_bytes(p.ledger_held).c_str(),
+                                      readable_bytes(p.ledger_peak).c_str(), duration(p.elapsed).c_str());
   std::string out = "digraph sluice {\n  rankdir=LR;\n  labelloc=t;\n  fontname=\"Helvetica\";\n  label=" + quoted(heading) +
                     ";\n  node [shape=box, style=\"rounded,filled\", fillcolor=\"#eef3f8\", color=\"#52606d\", "
                     "fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n";

@@ -17,9 +17,11 @@ constexpr unsigned least_slots = 2;
 
 }  // namespace
 
-std::string mebibytes(std::size_t bytes) {
+std::string readable_bytes(std::size_t bytes) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
+  const double kib = static_cast<double>(bytes) / 1024.0;
+  if (kib < 1024) std::snprintf(text, sizeof text, "%.0f KiB", kib);
+  else std::snprintf(text, sizeof text, "%.1f MiB", kib / 1024);
   return text;
 }
 
@@ -30,16 +32,16 @@ std::size_t BudgetSplit::total() const {
 std::string BudgetSplit::table() const {
   const auto line = [](const char* owner, std::size_t bytes, const std::string& how) {
     char text[160];
-    std::snprintf(text, sizeof text, "  %-12s %12s  %s\n", owner, mebibytes(bytes).c_str(), how.c_str());
+    std::snprintf(text, sizeof text, "\n  %-12s %12s  %s", owner, readable_bytes(bytes).c_str(), how.c_str());
     return std::string(text);
   };
   return line("index", index, "names of all files") + line("scratch", scratch, "codec memory of the decode threads") +
          line("big lane", lane, "data.max_file + data.max_scratch, one at a time") +
-         line("batch slots", slots * slot_bytes, std::to_string(slots) + " x " + mebibytes(slot_bytes)) +
+         line("batch slots", slots * slot_bytes, std::to_string(slots) + " x " + readable_bytes(slot_bytes)) +
          line("read-ahead", chunks * ChunkPool::chunk_bytes,
               "at most " + std::to_string(read_ahead) + " files, each admitted with " +
-                  mebibytes(grant_chunks * ChunkPool::chunk_bytes)) +
-         line("total", total(), "of budget.ram = " + mebibytes(budget));
+                  readable_bytes(grant_chunks * ChunkPool::chunk_bytes)) +
+         line("total", total(), "of budget.ram = " + readable_bytes(budget));
 }
 
 Result<BudgetSplit> split_budget(const SplitRequest& r) {
@@ -62,8 +64,8 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     s.slots = wanted_slots;
     s.chunks = least_chunks;
     s.read_ahead = r.decode_threads + 1;
-    Error e{"budget", "budget.ram = " + mebibytes(r.budget), "", ""};
-    e.cause = "too small; these settings need at least " + mebibytes(needed(wanted_slots)) + ":\n" + s.table();
+    Error e{"budget", "budget.ram = " + readable_bytes(r.budget), "", ""};
+    e.cause = "too small; these settings need at least " + readable_bytes(needed(wanted_slots)) + ":" + s.table() + "\n ";
     const std::size_t mib = 1024 * 1024;
     e.hint = "set budget.ram to \"" + std::to_string((needed(wanted_slots) + mib - 1) / mib) + "MiB\" or more" +
              (wanted_slots > least_slots && needed(least_slots) <= r.budget

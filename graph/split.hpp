@@ -38,6 +38,6 @@ struct BudgetSplit {
 
 [[nodiscard]] Result<BudgetSplit> split_budget(const SplitRequest& request);
 
-[[nodiscard]] std::string mebibytes(std::size_t bytes);  // "38.5 MiB"
+[[nodiscard]] std::string readable_bytes(std::size_t bytes);  // "38.5 MiB"; below one MiB "256 KiB"
 
 }  // namespace sluice

@@ -84,7 +84,7 @@ Outcome read_file(const std::string& path, const ReadOptions& options, const Pla
     if (bytes == 0) {
       outcome = Outcome::bad({"read", path, "empty file", "remove it or list it in data.exclude"});
     } else if (bytes > options.max_file) {
-      outcome = Outcome::bad({"read", path, mebibytes(bytes) + ", more than data.max_file (" + mebibytes(options.max_file) + ")",
+      outcome = Outcome::bad({"read", path, readable_bytes(bytes) + ", more than data.max_file (" + readable_bytes(options.max_file) + ")",
                               "raise data.max_file or list it in data.exclude"});
     } else if (placed == 0) {
       where.clear();

@@ -36,8 +36,10 @@ test_long() {
   # Python with torch, torchvision and the rest, for tests that compare with it.
   [[ -n ${LIBTORCH:-} ]] || export SLUICE_PYTHON=$environment/bin/python
   with_build_lock build_cpu
+  with_build_lock build_sanitized
   with_build_lock build_cuda
   run_tests build --suite long
+  run_tests build-asan --suite long
   run_tests build-cuda model cuda
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/support/folder.hpp"
@@ -55,7 +56,8 @@ int cpus_with_affinity(int count, const FakeRoot& root) {
   int seen = -1;
   std::thread([&] {
     cpu_set_t all, some;
-    CPU_ZERO(&all), CPU_ZERO(&some);
+    CPU_ZERO(&all);
+    CPU_ZERO(&some);
     if (sched_getaffinity(0, sizeof all, &all) != 0) return;
     for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&some) < count; ++cpu)
       if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &some);
@@ -144,9 +146,8 @@ TEST_CASE("machine: page cache that can be given up is not memory in use") {
   // As in MemAvailable. A data set that has been read once fills a container's limit with it.
   FakeRoot root;
   root.in_cgroup("4:memory:/job\n0::/\n").v2("", bytes(4000), 4000 * MiB);
-  root.file("sys/fs/cgroup/memory.stat",
-            "anon " + bytes(900) + "\nfile " + bytes(3100) + "\ninactive_file " + bytes(3000) +
-                "\nactive_file " + bytes(100) + "\n");
+  root.file("sys/fs/cgroup/memory.stat", "anon " + bytes(900) + "\nfile " + bytes(3100) + "\ninactive_file " +
+                                             bytes(3000) + "\nactive_file " + bytes(100) + "\n");
   check_memory(root, 3000, cgroup_limit);
   root.v1("/job", 2000 * MiB, 1900 * MiB);
   root.file("sys/fs/cgroup/memory/job/memory.stat",

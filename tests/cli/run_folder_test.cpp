@@ -1,0 +1,294 @@
+#include "cli/run_folder.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <set>
+
+#include "tests/support/folder.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Config config_in(const fs::path& runs, const std::string& name = "") {
+  Config c;
+  c.log.dir = runs;
+  c.log.name = name;
+  return c;
+}
+
+// Some time yesterday, and so many minutes. (The clock's own zero lies in 2174, where not every file system
+// goes.)
+fs::file_time_type at(int minute) {
+  static const fs::file_time_type start = fs::file_time_type::clock::now() - std::chrono::hours(24);
+  return start + std::chrono::minutes(minute);
+}
+
+// A small checkpoint that says which it is.
+void checkpoint(const fs::path& path, int mark, int minute) {
+  fs::create_directories(path.parent_path());
+  Snapshot snapshot;
+  snapshot.arch = "resnet18";
+  snapshot.state = {{"mark", mark}};
+  REQUIRE(write_checkpoint(snapshot, path));
+  fs::last_write_time(path, at(minute));
+}
+
+void damage(const fs::path& path) {
+  const auto time = fs::last_write_time(path);
+  std::string bytes = read_text(path);
+  bytes.back() ^= 1;
+  write_file(path, bytes);
+  fs::last_write_time(path, time);
+}
+
+std::optional<Resume> found(const Config& c, const std::string& what = "auto",
+                            const fs::path& file = "x.toml") {
+  Result<std::optional<Resume>> resume = find_resume(what, c, file);
+  REQUIRE_MESSAGE(resume, resume.error().text());
+  return std::move(*resume);
+}
+
+std::string failure(const Config& c, const std::string& what = "auto") {
+  const Result<std::optional<Resume>> resume = find_resume(what, c, "x.toml");
+  REQUIRE_FALSE(resume);
+  return resume.error().text();
+}
+
+int mark(const std::optional<Resume>& resume) {
+  REQUIRE(resume);
+  return resume->snapshot.state.at("mark");
+}
+
+}  // namespace
+
+TEST_CASE("run folder: a named one is made once and never taken over") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "deep/runs", "mine");
+  const Result<fs::path> made = make_run_folder(c, "configs/x.toml");
+  REQUIRE_MESSAGE(made, made.error().text());
+  CHECK(*made == folder / "deep/runs/mine");
+  CHECK(fs::is_directory(*made / "checkpoints"));
+  write_file(*made / "metrics.jsonl", "kept\n");
+  const Result<fs::path> again = make_run_folder(c, "configs/x.toml");
+  REQUIRE_FALSE(again);
+  CHECK(has(again.error().text(), made->string()));
+  CHECK(has(again.error().text(), "never overwritten"));
+  CHECK(has(again.error().text(), "--resume auto"));
+  CHECK(read_text(*made / "metrics.jsonl") == "kept\n");
+  CHECK(std::distance(fs::directory_iterator(folder / "deep/runs"), {}) == 1);
+}
+
+TEST_CASE("run folder: without a name, runs that start together get a folder each") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs");
+  std::set<fs::path> all;
+  for (int i = 0; i < 5; ++i) {  // most of them within one second
+    const Result<fs::path> made = make_run_folder(c, "configs/quick.toml");
+    REQUIRE_MESSAGE(made, made.error().text());
+    CHECK(made->parent_path() == folder / "runs");
+    CHECK(made->filename().string().starts_with("quick-"));
+    CHECK(fs::is_directory(*made / "checkpoints"));
+    all.insert(*made);
+  }
+  CHECK(all.size() == 5);
+}
+
+TEST_CASE("run folder: a place that cannot hold one is an error by name") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "x");
+  for (const std::string name : {"", "mine"}) {
+    const Result<fs::path> made = make_run_folder(config_in(folder / "file/runs", name), "x.toml");
+    REQUIRE_FALSE(made);
+    CHECK(has(made.error().text(), (folder / "file/runs").string()));
+    CHECK(has(made.error().text(), "Not a directory"));
+  }
+  write_file(folder / "runs/mine", "a file with the run's name");
+  const Result<fs::path> made = make_run_folder(config_in(folder / "runs", "mine"), "x.toml");
+  REQUIRE_FALSE(made);
+  CHECK(has(made.error().text(), (folder / "runs/mine").string()));
+  CHECK(read_text(folder / "runs/mine") == "a file with the run's name");
+}
+
+TEST_CASE("resume: a checkpoint that is named") {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "runs/some";
+  checkpoint(run / "checkpoints/last.ckpt", 1, 2);
+  checkpoint(run / "checkpoints/epoch=0-val_acc1=9.00.ckpt", 2, 1);
+  const Config c = config_in(folder / "elsewhere");
+  const auto resume = found(c, (run / "checkpoints/epoch=0-val_acc1=9.00.ckpt").string());
+  CHECK(mark(resume) == 2);
+  CHECK(resume->folder == run);
+  CHECK(resume->passed_over.empty());
+  CHECK(found(c, (run / "checkpoints/../checkpoints/./last.ckpt").string())->folder == run);
+  CHECK(found(c, fs::relative(run / "checkpoints/last.ckpt").string())->folder == run);
+
+  damage(run / "checkpoints/last.ckpt");  // asked for by name: no other is taken for it
+  CHECK(has(failure(c, (run / "checkpoints/last.ckpt").string()), "last.ckpt: damaged"));
+  CHECK(has(failure(c, (run / "checkpoints/none.ckpt").string()), "No such file"));
+  checkpoint(folder / "copy.ckpt", 3, 1);
+  CHECK(has(failure(c, (folder / "copy.ckpt").string()), "not in a run's checkpoints/ folder"));
+}
+
+TEST_CASE("resume auto: nothing is there yet") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(found(config_in(folder / "none")));
+  CHECK_FALSE(found(config_in(folder / "none", "mine")));
+  const Config c = config_in(folder / "runs");
+  REQUIRE(make_run_folder(c, "x.toml"));
+  CHECK_FALSE(found(c));  // a run without a checkpoint
+  const Config named = config_in(folder / "runs", "mine");
+  REQUIRE(make_run_folder(named, "x.toml"));
+  CHECK_FALSE(found(named));
+  write_file(folder / "runs/mine/checkpoints/last.ckpt.partial", "killed while writing");
+  CHECK_FALSE(found(named));
+}
+
+TEST_CASE("resume auto: the newest checkpoint, and the one before it if that is damaged") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs", "mine");
+  const fs::path checkpoints = folder / "runs/mine/checkpoints";
+  // Not in the order of their names, nor of their numbers.
+  checkpoint(checkpoints / "epoch=1-val_acc1=5.00.ckpt", 1, 30);
+  checkpoint(checkpoints / "epoch=9-val_acc1=7.00.ckpt", 9, 10);
+  checkpoint(checkpoints / "epoch=3-val_acc1=6.00.ckpt", 3, 20);
+  checkpoint(checkpoints / "last.ckpt", 100, 40);
+  CHECK(mark(found(c)) == 100);
+  CHECK(found(c)->folder == folder / "runs/mine");
+  CHECK(found(c)->passed_over.empty());
+
+  damage(checkpoints / "last.ckpt");
+  auto resume = found(c);
+  CHECK(mark(resume) == 1);
+  REQUIRE(resume->passed_over.size() == 1);
+  CHECK(has(resume->passed_over[0], (checkpoints / "last.ckpt").string()));
+  CHECK(has(resume->passed_over[0], "checksum"));
+
+  write_file(checkpoints / "epoch=1-val_acc1=5.00.ckpt", "");
+  fs::last_write_time(checkpoints / "epoch=1-val_acc1=5.00.ckpt", at(30));
+  resume = found(c);
+  CHECK(mark(resume) == 3);
+  CHECK(resume->passed_over.size() == 2);
+}
+
+TEST_CASE("resume auto: of two from the same moment, last is taken") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs", "mine");
+  const fs::path checkpoints = folder / "runs/mine/checkpoints";
+  for (const std::string name : {"a.ckpt", "epoch=1-val_acc1=5.00.ckpt", "z.ckpt"})
+    checkpoint(checkpoints / name, 1, 10);
+  checkpoint(checkpoints / "last.ckpt", 2, 10);
+  CHECK(mark(found(c)) == 2);
+}
+
+TEST_CASE("resume auto: if all are damaged, each is listed") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs", "mine");
+  const fs::path checkpoints = folder / "runs/mine/checkpoints";
+  for (const std::string name : {"last.ckpt", "epoch=1-val_acc1=5.00.ckpt"}) {
+    checkpoint(checkpoints / name, 1, 10);
+    damage(checkpoints / name);
+  }
+  const std::string text = failure(c);
+  CHECK(has(text, (folder / "runs/mine").string()));
+  CHECK(has(text, "every checkpoint is damaged"));
+  CHECK(has(text, (checkpoints / "last.ckpt").string()));
+  CHECK(has(text, (checkpoints / "epoch=1-val_acc1=5.00.ckpt").string()));
+}
+
+TEST_CASE("resume auto: without a name, the run whose checkpoint is newest") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs");
+  const auto run = [&](const std::string& name) { return folder / "runs" / name; };
+  checkpoint(run("x-20260101-000000") / "checkpoints/last.ckpt", 1,
+             50);  // went on after the next was started
+  checkpoint(run("x-20260102-000000") / "checkpoints/last.ckpt", 2, 40);
+  checkpoint(run("x-20260102-000000-2") / "checkpoints/last.ckpt", 3, 30);
+  fs::create_directories(run("x-20260103-000000") / "checkpoints");  // killed before its first checkpoint
+  write_file(run("x-notes.txt"), "not a run");
+  auto resume = found(c);
+  CHECK(mark(resume) == 1);
+  CHECK(resume->folder == run("x-20260101-000000"));
+  checkpoint(run("x-20260102-000000-2") / "checkpoints/epoch=0-val_acc1=1.00.ckpt", 4, 60);
+  CHECK(mark(found(c)) == 4);
+}
+
+TEST_CASE("resume auto: finds what make_run_folder made") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs");
+  for (int i = 0; i < 3; ++i) {  // the second and third get a number, if made within the second
+    const Result<fs::path> made = make_run_folder(c, "configs/my config.v2.toml");
+    REQUIRE(made);
+    checkpoint(*made / "checkpoints/last.ckpt", i, 10 + i);
+    const auto resume = found(c, "auto", "configs/my config.v2.toml");
+    CHECK(mark(resume) == i);
+    CHECK(resume->folder == *made);
+  }
+}
+
+TEST_CASE("resume auto: runs of other configurations are left alone, also if the names begin alike") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs");
+  const auto add = [&](const std::string& name, int mark, int minute) {
+    checkpoint(folder / "runs" / name / "checkpoints/last.ckpt", mark, minute);
+  };
+  add("y-20260101-000000", 1, 90);
+  add("x-small-20260101-000000", 2, 90);  // of x-small.toml
+  add("x-2-20260101-000000", 3, 90);      // of x-2.toml
+  add("x-mine", 4, 90);                   // has a name of its own
+  CHECK_FALSE(found(c));
+  add("x-20260101-000000", 5, 10);
+  CHECK(mark(found(c)) == 5);
+  CHECK(mark(found(c, "auto", "x-small.toml")) == 2);
+  CHECK(mark(found(c, "auto", "x-2.toml")) == 3);
+}
+
+TEST_CASE("cut lines: keeps the first so many, whole") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "metrics.jsonl";
+  const auto cut = [&](const std::string& text, std::size_t lines) {
+    write_file(file, text);
+    const Status done = cut_lines(file, lines);
+    REQUIRE_MESSAGE(done, done.error().text());
+    return read_text(file);
+  };
+  CHECK(cut("one\ntwo\nthree\n", 2) == "one\ntwo\n");
+  CHECK(cut("one\ntwo\nthree\n", 3) == "one\ntwo\nthree\n");
+  CHECK(cut("one\ntwo\nthree\n", 0) == "");
+  CHECK(cut("one\n\n\nfour\n", 3) == "one\n\n\n");  // empty lines count
+  CHECK(cut("one\r\ntwo\r\n", 1) == "one\r\n");
+  CHECK(cut(std::string("o\0e\ntwo\n", 8), 1) == std::string("o\0e\n", 4));
+  CHECK(cut(std::string(100'000, 'x') + "\ntwo\n", 1).size() == 100'001);
+  CHECK(cut("", 5) == "");
+}
+
+TEST_CASE("cut lines: a torn last line goes, even if fewer lines are there than asked for") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "metrics.jsonl";
+  const auto cut = [&](const std::string& text, std::size_t lines) {
+    write_file(file, text);
+    REQUIRE(cut_lines(file, lines));
+    return read_text(file);
+  };
+  CHECK(cut("one\ntwo\n", 9) == "one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 9) == "one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 3) == "one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 2) == "one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 1) == "one\n");
+  CHECK(cut("on", 1) == "");
+}
+
+TEST_CASE("cut lines: a file that is not there stays so, and one that cannot be cut is an error") {
+  const TemporaryFolder folder;
+  CHECK(cut_lines(folder / "none", 3));
+  CHECK_FALSE(fs::exists(folder / "none"));
+  fs::create_directory(folder / "metrics.jsonl");
+  const Status status = cut_lines(folder / "metrics.jsonl", 3);
+  REQUIRE_FALSE(status);
+  CHECK(has(status.error().text(), (folder / "metrics.jsonl").string()));
+}
