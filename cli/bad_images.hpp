@@ -16,21 +16,21 @@ class BadImages {
  public:
   BadImages(std::filesystem::path file, double max_share) : file_(std::move(file)), max_share_(max_share) {}
 
-  // `images`: how many the phase has in all.
+  // `images`: how many the phase has in all. A place counts once, however many replacements were bad as well. On
+  // failure nothing is counted, so that a resumed run notes the same batch again.
   Status note(const BatchPlan& plan, std::uint64_t images, const std::vector<Bad>& bad);
 
-  [[nodiscard]] nlohmann::json state() const { return {{"in_phase", in_phase_}, {"total", total_}}; }
+  [[nodiscard]] nlohmann::json state() const { return {{"in_phase", in_phase_}, {"lines", lines_}}; }
   void resume(const nlohmann::json& state) {
     in_phase_ = state.at("in_phase");
-    total_ = state.at("total");
+    lines_ = state.at("lines");
   }
-  [[nodiscard]] std::uint64_t total() const { return total_; }
 
  private:
   std::filesystem::path file_;
   double max_share_;
   LineSink sink_;  // opened with the first bad image
-  std::uint64_t in_phase_ = 0, total_ = 0;
+  std::uint64_t in_phase_ = 0, lines_ = 0;  // images of this phase; lines written
 };
 
 }  // namespace sluice

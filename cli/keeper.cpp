@@ -6,10 +6,12 @@
 namespace sluice {
 namespace fs = std::filesystem;
 
-Status Keeper::save(const std::function<Status(Snapshot&)>& fill, std::int64_t epoch, const double* monitored) {
+Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill, std::int64_t epoch,
+                    const double* monitored) {
   if (Status before = wait(); !before) return before;
   std::string name;
   std::vector<std::string> drop;
+  std::vector<Best> best = best_;
   if (monitored && keep_ > 0) {
     const bool less_is_better = monitor_.ends_with("loss");
     char value[32];
@@ -17,13 +19,14 @@ Status Keeper::save(const std::function<Status(Snapshot&)>& fill, std::int64_t e
     std::string metric = monitor_;
     std::replace(metric.begin(), metric.end(), '/', '_');
     name = "epoch=" + std::to_string(epoch) + "-" + metric + "=" + value + ".ckpt";
-    best_.push_back({less_is_better ? -*monitored : *monitored, name});
-    std::stable_sort(best_.begin(), best_.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
-    for (; best_.size() > keep_; best_.pop_back())
-      if (best_.back().file == name) name.clear();
-      else drop.push_back(best_.back().file);
+    best.push_back({less_is_better ? -*monitored : *monitored, name});
+    std::stable_sort(best.begin(), best.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+    for (; best.size() > keep_; best.pop_back())
+      if (best.back().file == name) name.clear();
+      else drop.push_back(best.back().file);
   }
-  if (Status filled = fill(snapshot_); !filled) return filled;
+  if (Status filled = fill(snapshot_, best); !filled) return filled;
+  best_ = std::move(best);
   writing_ = std::async(std::launch::async, [this, name, drop] { return write(name, drop); });
   return Done{};
 }

@@ -22,9 +22,10 @@ class Keeper {
   Keeper(std::filesystem::path folder, std::size_t keep, std::string monitor)
       : folder_(std::move(folder)), keep_(keep), monitor_(std::move(monitor)) {}
 
-  // `fill` copies weights and state into the snapshot, which keeps its memory from call to call. Given a value of
-  // the monitored metric, the checkpoint also joins the best if it is one of them.
-  Status save(const std::function<Status(Snapshot&)>& fill, std::int64_t epoch, const double* monitored);
+  // `fill` copies weights and state into the snapshot, which keeps its memory from call to call, and gets the list of
+  // the best as it will be. Given a value of the monitored metric, the checkpoint joins them if it is good enough.
+  Status save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill, std::int64_t epoch,
+              const double* monitored);
   Status wait();  // for the write under way; its error, if it failed
 
   [[nodiscard]] const std::vector<Best>& best() const { return best_; }

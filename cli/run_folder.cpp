@@ -116,17 +116,17 @@ Result<std::optional<Resume>> find_resume(const std::string& what, const Config&
   return Error{"resume", run.string(), "every checkpoint is damaged:" + all, "start anew without --resume"};
 }
 
-Status cut_lines(const fs::path& file, std::size_t lines) {
+Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) return Done{};
+  if (!in) return std::size_t{0};
   std::uintmax_t keep = 0;
-  std::string line;
-  while (lines-- > 0 && std::getline(in, line) && !in.eof()) keep += line.size() + 1;
+  std::size_t kept = 0;
+  for (std::string line; kept < lines && std::getline(in, line) && !in.eof(); ++kept) keep += line.size() + 1;
   in.close();
   std::error_code error;
   fs::resize_file(file, keep, error);
   if (error) return Error{"resume", file.string(), error.message(), ""};
-  return Done{};
+  return kept;
 }
 
 }  // namespace sluice

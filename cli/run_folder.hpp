@@ -25,7 +25,7 @@ struct Resume {
 [[nodiscard]] Result<std::optional<Resume>> find_resume(const std::string& what, const Config& config,
                                                         const std::filesystem::path& config_file);
 
-// Keeps the first so many lines.
-[[nodiscard]] Status cut_lines(const std::filesystem::path& file, std::size_t lines);
+// Keeps the first so many lines; how many there were of them. A file that is not there has none.
+[[nodiscard]] Result<std::size_t> cut_lines(const std::filesystem::path& file, std::size_t lines);
 
 }  // namespace sluice

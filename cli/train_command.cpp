@@ -26,6 +26,17 @@ struct Prepared {
   std::vector<std::string> notes;  // for the log, once there is one
 };
 
+// Records and quarantine go back to where the checkpoint stood.
+Status cut_back(TrainerOptions& o) {
+  const nlohmann::json state = o.resume ? o.resume->state : nlohmann::json::object();
+  Result<std::size_t> kept = cut_lines(o.folder / "metrics.jsonl", state.value("records", std::size_t{0}));
+  if (!kept) return kept.error();
+  o.records = *kept;
+  kept = cut_lines(o.folder / "quarantine.jsonl", state.value("bad", nlohmann::json::object()).value("lines", std::size_t{0}));
+  if (!kept) return kept.error();
+  return Done{};
+}
+
 Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments, const std::string& resume) {
   Result<std::string> device = resolve_device(config.model.device);
   if (!device) return device.error();
@@ -43,7 +54,7 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
 
   const int classes = static_cast<int>(sets->train.class_names().size());
   Prepared p{std::move(*plan), std::make_shared<const DataSets>(std::move(*sets)),
-             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, nullptr}, {}};
+             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, 0}, {}};
   p.trainer.torch_threads = p.plan.torch_threads;
   if (!resume.empty()) {
     Result<std::optional<Resume>> found = find_resume(resume, config, arguments.file);
@@ -55,9 +66,15 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
       p.notes.push_back("going on from " + p.trainer.resume->source);
     } else {
       p.notes.push_back("no checkpoint to resume from yet: starting anew");
+      // Killed before its first checkpoint: the run of this name has nothing to lose and begins again.
+      const fs::path named = config.log.dir / config.log.name;
+      if (!config.log.name.empty() && fs::is_directory(named)) {
+        fs::create_directories(named / "checkpoints");
+        p.trainer.folder = named;
+      }
     }
   }
-  Result<std::uint64_t> first = Trainer::first_batch(p.trainer);
+  Result<std::uint64_t> first = first_batch(p.trainer);
   if (!first) return first.error();
   p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
   p.plan.pipeline.batches = sequence->batches();
@@ -65,7 +82,7 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
     Result<fs::path> folder = make_run_folder(config, arguments.file);
     if (!folder) return folder.error();
     p.trainer.folder = *folder;
-  } else if (Status cut = cut_lines(p.trainer.folder / "metrics.jsonl", Trainer::records_before(p.trainer)); !cut) {
+  } else if (Status cut = cut_back(p.trainer); !cut) {
     return cut.error();
   }
   std::ofstream out(p.trainer.folder / "config.toml");
@@ -74,16 +91,19 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
   return p;
 }
 
-void describe(const Prepared& p, Log& log) {
+std::vector<std::string> describe(const Prepared& p) {
   const PipelineOptions& o = p.plan.pipeline;
   const Sequence& s = p.trainer.sequence;
-  log.message(Level::info, version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " + p.trainer.folder.string());
-  log.message(Level::info, std::to_string(s.shape().train_images) + " training and " + std::to_string(s.shape().val_images) +
-                               " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
-                               std::to_string(s.steps_per_epoch()) + " steps and " + std::to_string(s.val_batches()) + " validation batches an epoch");
-  log.message(Level::info, "threads: " + std::to_string(o.read_threads) + " read, " + std::to_string(o.decode_threads) + " decode, " +
-                               std::to_string(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source + "):" + o.split.table());
-  for (const std::string& note : p.notes) log.message(Level::info, note);
+  const auto count = [](std::uint64_t n) { return std::to_string(n); };
+  std::vector<std::string> lines = {
+      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " + p.trainer.folder.string(),
+      count(s.shape().train_images) + " training and " + count(s.shape().val_images) + " validation images, " +
+          std::to_string(p.trainer.classes) + " classes; " + count(s.steps_per_epoch()) + " steps and " +
+          count(s.val_batches()) + " validation batches an epoch",
+      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " + count(p.plan.torch_threads) +
+          " torch; RAM of the data path (" + p.plan.budget_source + "):" + o.split.table()};
+  lines.insert(lines.end(), p.notes.begin(), p.notes.end());
+  return lines;
 }
 
 // What the log's thread needs of the graph, which is made after it.
@@ -92,8 +112,22 @@ struct GraphLink {
   std::atomic<NodeStats*> stats{nullptr};
 };
 
-Result<std::unique_ptr<Log>> open_log(const fs::path& folder, GraphLink& graph) {
+// Cut before the graph goes.
+struct Linked {
+  GraphLink& link;
+  Linked(GraphLink& l, Pipeline& pipeline) : link(l) {
+    link.stop = &pipeline.stop();
+    link.stats = &pipeline.log_stats();
+  }
+  ~Linked() {
+    link.stop = nullptr;
+    link.stats = nullptr;
+  }
+};
+
+Result<std::unique_ptr<Log>> open_log(const fs::path& folder, std::size_t capacity, GraphLink& graph) {
   LogOptions options;
+  options.capacity = capacity;
   options.screen = &std::cerr;
   options.terminal = isatty(STDERR_FILENO) == 1;
   options.width = [] { return terminal_width(STDERR_FILENO); };
@@ -128,54 +162,52 @@ void write_graph(const fs::path& folder, const Picture& picture, const std::stri
 int train_command(const ConfigArguments& arguments, const std::string& resume) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
-  catch_signals();
   Result<Prepared> prepared = prepare(*config, arguments, resume);
   if (!prepared) {
     complain(prepared.error());
     return exit_usage;
   }
+  catch_signals();
   Prepared& p = *prepared;
   const fs::path folder = p.trainer.folder;
-  const std::string title = folder.string();
 
   GraphLink link;
-  Result<std::unique_ptr<Log>> opened = open_log(folder, link);
+  Result<std::unique_ptr<Log>> opened = open_log(folder, p.plan.pipeline.log_queue, link);
   if (!opened) {
     complain(opened.error());
     return exit_failed;
   }
   Log& log = **opened;
-  describe(p, log);
-
   Ledger ledger(p.plan.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the trainer, which pins its slots
+  const std::vector<std::string> notes = describe(p);
   Trainer trainer(std::move(p.trainer), log);
+  Status saved = Done{};
   Stages stages = data_path(p.sets, trainer.sequence(), p.plan.data);
   stages.upload = [&](Batch& batch) { return trainer.upload(batch); };
   stages.step_begin = [&] { return trainer.begin(); };
   stages.step = [&](Batch& batch) { return trainer.step(batch); };
-  stages.step_over = [&] {
-    const std::optional<Error> failure = pipeline->stop().failure();
-    trainer.over(!failure || failure->stage != "step");
-  };
+  stages.step_over = [&] { saved = trainer.over(); };
+  stages.records = [&] { return static_cast<double>(log.waiting()); };
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
+  const Linked linked(link, *pipeline);
+  for (const std::string& line : notes) log.message(Level::info, line);
   pipeline->stop().on_stop([&] { trainer.cancel_upload(); });
-  trainer.set_log_stats(&pipeline->log_stats());
-  link.stop = &pipeline->stop();
-  link.stats = &pipeline->log_stats();
-  if (Status ready = trainer.prepare_upload(pipeline->slots()); !ready) {
+  if (Status ready = trainer.prepare(pipeline->slots(), pipeline->log_stats()); !ready) {
     complain(ready.error());
     return exit_usage;
   }
 
+  const std::string title = folder.string();
   Nanoseconds drawn = now_ns();
   write_graph(folder, pipeline->picture(), title);
   bool told = false;
   const RunEnd end = pipeline->run([&] {
     if (const int signal = caught_signal(); signal && !told) {
       told = true;
-      log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") + ": ending after this step and saving last.ckpt; once more ends at once");
       pipeline->stop().request();
+      log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") +
+                                   ": ending after this step and saving last.ckpt; once more ends at once");
     }
     if (now_ns() - drawn > 2'000'000'000) {
       drawn = now_ns();
@@ -184,17 +216,19 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   });
   write_graph(folder, end.picture, title);
 
+  const std::optional<Error> failure = end.failure ? end.failure : saved ? std::nullopt : std::optional(saved.error());
   const Diagnosis diagnosis = diagnose(end.picture);
   log.put({"end", trainer.epoch(), trainer.steps(), {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
-           {{"reason", end.failure ? end.failure->text() : end.finished ? "finished" : "stopped"}, {"diagnosis", diagnosis.line}}});
-  if (end.failure) log.message(Level::error, end.failure->text());
+           {{"reason", failure ? failure->text() : end.finished ? "finished" : "stopped"}, {"diagnosis", diagnosis.line}}});
+  if (failure) log.message(Level::error, failure->text());
+  if (end.failure && !saved) log.message(Level::error, saved.error().text());
   if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
   if (end.finished) log.message(Level::info, diagnosis.line);
-  link.stop = nullptr;
   const Status closed = log.close();
-  if (!closed && !end.failure) complain(closed.error());
-  int code = end.failure || !closed ? exit_failed : exit_done;
-  if (!end.failure && !end.finished && caught_signal()) code = 128 + caught_signal();
+  if (!closed && !failure) complain(closed.error());
+
+  int code = failure || !closed ? exit_failed : exit_done;
+  if (code == exit_done && !end.finished) code = 128 + caught_signal();
   if (end.abandoned) {
     std::cerr.flush();
     _exit(code);

@@ -25,7 +25,6 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       stages_(std::move(stages)),
       stop_(stop),
       wake_(wake),
-      scratch_account_(ledger.open("scratch", options.split.scratch)),
       lane_account_(ledger.open("big lane", options.split.lane)),
       chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes), wake),
       samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch, options.split.grant_chunks),
@@ -35,7 +34,8 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
   // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
   ledger.open("index", options.split.index).charge(options.split.index);
   ledger.open("batch slots", options.split.slots * options.split.slot_bytes).charge(options.split.slots * options.split.slot_bytes);
-  scratch_account_.charge(options.split.scratch);
+  ledger.open("tickets", options.split.tickets).charge(options.split.tickets);
+  ledger.open("scratch", options.split.scratch).charge(options.split.scratch);
 }
 
 Fills Bodies::fills(Fills queues) {
@@ -89,9 +89,9 @@ bool Bodies::step_begin() { return checked("step", "", stages_.step_begin); }
 void Bodies::admit(const Emit& to_read) {
   while (!no_more_ && !stop_.requested()) {
     Sample* sample = nullptr;
-    const bool room = in_flight_.load(std::memory_order_relaxed) < options_.split.read_ahead &&
-                      chunks_.try_grant(options_.split.grant_chunks);
-    if (room && !(sample = samples_.take())) chunks_.give_back_credit(options_.split.grant_chunks);
+    // Credit last: giving it back would wake this very body, over and over.
+    if (in_flight_.load(std::memory_order_relaxed) < options_.split.read_ahead) sample = samples_.take();
+    if (sample && !chunks_.try_grant(options_.split.grant_chunks)) samples_.give_back(std::exchange(sample, nullptr));
     if (!sample) {
       if (admission_blocked_ == 0) admission_blocked_ = now_ns();
       return;

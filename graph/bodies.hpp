@@ -50,7 +50,6 @@ class Bodies {
   Stages stages_;
   Stop& stop_;
   std::function<void()> wake_;
-  Account& scratch_account_;
   Account& lane_account_;
   ChunkPool chunks_;
   SamplePool samples_;

@@ -20,7 +20,6 @@ class SlotGate {
   void slot_came_back(Slot* slot, std::vector<Sample*>& go);
 
   [[nodiscard]] std::size_t parked() const { return parked_count_; }
-  [[nodiscard]] std::uint64_t next_unbound() const { return next_; }
 
  private:
   static void admit(Sample* sample, Slot* slot, std::vector<Sample*>& go);

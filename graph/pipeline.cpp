@@ -44,7 +44,7 @@ struct Wiring {
       : sampler(g, flow::serial,
                 [&](const Wake&, auto& out) {
                   const BodyOrder order(&g, &sampler);
-                  woken.store(false);
+                  woken.exchange(false);  // also acquires what the waker did before
                   b.admit([&](Sample* s) { send(std::get<0>(out), s); });
                 }),
         read(g, flow::unlimited, [&](Sample* s, auto&) {
@@ -140,7 +140,13 @@ struct Pipeline::Impl {
     });
   }
 
-  ~Impl() { arena.execute([&] { wiring.reset(); }); }
+  // A slot may have come back after run() was over: its message must be dealt with while the nodes are there.
+  ~Impl() {
+    arena.execute([&] {
+      wiring->wait();
+      wiring.reset();
+    });
+  }
 
   Workers::Hooks hooks(std::function<void(Sample*)> work, std::function<void(Sample*)> deliver) {
     return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); }, [this] { wiring->g.release_wait(); }};
@@ -171,7 +177,8 @@ struct Pipeline::Impl {
 
   void step_loop() {
     const bool ready = bodies.step_begin();
-    for (std::uint64_t left = bodies.options().batches - bodies.options().first_batch; ready && left > 0; --left) {
+    finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
+    for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch; ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
       std::optional<Batch> batch = uploaded.pop();
       if (!batch) break;
@@ -213,28 +220,38 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
-  std::thread upload([&] { p.upload_loop(); });
-  std::thread step([&] {
-    p.step_loop();
-    const std::lock_guard lock(mutex);
-    over = true;
-    changed.notify_all();
-  });
-  p.wake();
+  std::thread upload, step;
+  try {
+    upload = std::thread([&] { p.upload_loop(); });
+    step = std::thread([&] {
+      p.step_loop();
+      const std::lock_guard lock(mutex);
+      over = true;
+      changed.notify_all();
+    });
+    p.wake();
+  } catch (const std::exception& e) {
+    p.stop.fail({"graph", "", std::string("cannot start a thread: ") + e.what(), "raise the limit of processes"});
+    if (!step.joinable()) over = true;
+  }
   for (std::unique_lock lock(mutex); !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
     lock.unlock();
     p.registry.observe();
-    tick();
+    try {
+      tick();
+    } catch (const std::exception& e) {
+      p.stop.fail({"graph", "", e.what(), ""});
+    }
     lock.lock();
   }
-  step.join();
+  if (step.joinable()) step.join();
   p.ended = now_ns();
 
   RunEnd end;
   end.finished = p.finished;
   end.picture = picture();
   p.stop.request();  // wakes whatever still waits; a no-op after a failure
-  upload.join();
+  if (upload.joinable()) upload.join();
   p.readers.cancel();
   p.lane.cancel();
   p.arena.execute([&] { p.wiring->wait(); });

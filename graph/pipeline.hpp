@@ -22,7 +22,8 @@ struct RunEnd {
 
 class Pipeline {
  public:
-  // The ledger must have been made for the split's budget; the pipeline opens its accounts there.
+  // The ledger must have been made for the split's budget; the pipeline opens its accounts there. It must live as long
+  // as the pipeline, and after an abandoned run as long as the process.
   Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger);
   ~Pipeline();
 

@@ -2,6 +2,10 @@
 
 namespace sluice {
 
+std::size_t Sample::bytes_with(std::size_t chunks) {
+  return sizeof(Sample) + sizeof(Sample*) + chunks * (sizeof(std::uint8_t*) + sizeof(std::span<const std::uint8_t>));
+}
+
 SamplePool::SamplePool(std::size_t count, std::size_t chunks_each) : samples_(count) {
   free_.reserve(count);
   for (Sample& s : samples_) {
@@ -26,11 +30,6 @@ void SamplePool::give_back(Sample* sample) {
   sample->next_parked = nullptr;
   const std::lock_guard lock(mutex_);
   free_.push_back(sample);
-}
-
-std::size_t SamplePool::in_use() const {
-  const std::lock_guard lock(mutex_);
-  return samples_.size() - free_.size();
 }
 
 }  // namespace sluice

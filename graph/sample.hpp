@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "graph/chunks.hpp"
+#include "graph/pieces.hpp"
 #include "graph/result.hpp"
 #include "graph/slots.hpp"
 #include "graph/ticket.hpp"
 
 namespace sluice {
-
-using Pieces = std::span<const std::span<const std::uint8_t>>;  // a file's bytes, chunk by chunk
 
 // How a stage ended for one sample.
 struct Outcome {
@@ -42,6 +41,9 @@ struct Sample {
   bool lane = false;                  // must go through the big lane
   std::optional<Error> trouble;       // there: why its own content cannot be used
   Sample* next_parked = nullptr;
+
+  // What one takes of the budget, with room for the chunks of a grant.
+  [[nodiscard]] static std::size_t bytes_with(std::size_t chunks);
 };
 
 class SamplePool {
@@ -49,11 +51,10 @@ class SamplePool {
   SamplePool(std::size_t count, std::size_t chunks_each);
   [[nodiscard]] Sample* take();  // nullptr if all are on their way
   void give_back(Sample* sample);
-  [[nodiscard]] std::size_t in_use() const;
 
  private:
   std::vector<Sample> samples_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Sample*> free_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "graph/chunks.hpp"
+#include "graph/sample.hpp"
 #include "graph/slots.hpp"
 
 namespace sluice {
@@ -26,7 +27,7 @@ std::string readable_bytes(std::size_t bytes) {
 }
 
 std::size_t BudgetSplit::total() const {
-  return index + scratch + lane + slots * slot_bytes + chunks * ChunkPool::chunk_bytes;
+  return index + scratch + lane + tickets + slots * slot_bytes + chunks * ChunkPool::chunk_bytes;
 }
 
 std::string BudgetSplit::table() const {
@@ -36,6 +37,7 @@ std::string BudgetSplit::table() const {
     return std::string(text);
   };
   return line("index", index, "names of all files") + line("scratch", scratch, "codec memory of the decode threads") +
+         line("tickets", tickets, "bookkeeping of the samples on their way") +
          line("big lane", lane, "data.max_file + data.max_scratch, one at a time") +
          line("batch slots", slots * slot_bytes, std::to_string(slots) + " x " + readable_bytes(slot_bytes)) +
          line("read-ahead", chunks * ChunkPool::chunk_bytes,
@@ -55,21 +57,25 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
 
   // The least that runs: the slots that were asked for (two if nothing was said), and read-ahead for as many
   // files as there are decode threads, and one more.
+  const std::size_t ticket = Sample::bytes_with(s.grant_chunks);
+  const std::size_t slot_tickets = r.batch * ticket;  // what a slot adds to the samples that can be on their way
   const unsigned wanted_slots = std::max(r.slots.value_or(least_slots), least_slots);
   const std::size_t least_chunks = (r.decode_threads + 1) * s.grant_chunks;
   const auto needed = [&](unsigned slots) {
-    return s.index + s.scratch + s.lane + slots * s.slot_bytes + least_chunks * ChunkPool::chunk_bytes;
+    return s.index + s.scratch + s.lane + slots * (s.slot_bytes + slot_tickets) +
+           least_chunks * (ChunkPool::chunk_bytes + ticket);
   };
   if (needed(wanted_slots) > r.budget) {
     s.slots = wanted_slots;
     s.chunks = least_chunks;
-    s.read_ahead = r.decode_threads + 1;
+    s.read_ahead = least_chunks;
+    s.tickets = least_chunks * ticket + wanted_slots * slot_tickets;
     Error e{"budget", "budget.ram = " + readable_bytes(r.budget), "", ""};
     e.cause = "too small; these settings need at least " + readable_bytes(needed(wanted_slots)) + ":" + s.table() + "\n ";
     const std::size_t mib = 1024 * 1024;
     e.hint = "set budget.ram to \"" + std::to_string((needed(wanted_slots) + mib - 1) / mib) + "MiB\" or more" +
              (wanted_slots > least_slots && needed(least_slots) <= r.budget
-                  ? ", or pipeline.prefetch to " + std::to_string((r.budget - needed(0)) / s.slot_bytes)
+                  ? ", or pipeline.prefetch to " + std::to_string((r.budget - needed(0)) / (s.slot_bytes + slot_tickets))
                   : ", or lower train.batch, data.image_size, data.max_scratch or data.max_file");
     return e;
   }
@@ -78,15 +84,16 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     s.slots = wanted_slots;
   } else {
     const std::size_t spare = r.budget - needed(0);
-    const std::size_t fit = std::max<std::size_t>(spare / s.slot_bytes, least_slots);
-    const std::size_t half = spare / 2 / s.slot_bytes;  // the other half is for read-ahead
+    const std::size_t fit = std::max<std::size_t>(spare / (s.slot_bytes + slot_tickets), least_slots);
+    const std::size_t half = spare / 2 / (s.slot_bytes + slot_tickets);  // the other half is for read-ahead
     const std::size_t cap = half > 4 * auto_slots_roomy ? auto_slots_roomy : auto_slots;
     s.slots = static_cast<unsigned>(std::clamp<std::size_t>(std::min(half, cap), least_slots, fit));
   }
-  const std::size_t rest = r.budget - (s.index + s.scratch + s.lane + s.slots * s.slot_bytes);
-  const std::size_t most_chunks = rest / ChunkPool::chunk_bytes;
-  s.read_ahead = r.read_ahead.value_or(auto_read_ahead);
+  const std::size_t rest = r.budget - (s.index + s.scratch + s.lane + s.slots * (s.slot_bytes + slot_tickets));
+  const std::size_t most_chunks = rest / (ChunkPool::chunk_bytes + ticket);
+  s.read_ahead = std::min(r.read_ahead.value_or(auto_read_ahead), most_chunks);  // a file takes a chunk at least
   s.chunks = std::clamp(s.read_ahead * s.grant_chunks, least_chunks, most_chunks);
+  s.tickets = s.read_ahead * ticket + s.slots * slot_tickets;
   return s;
 }
 

@@ -26,6 +26,7 @@ struct SplitRequest {
 
 struct BudgetSplit {
   std::size_t budget = 0, index = 0, scratch = 0, lane = 0;
+  std::size_t tickets = 0;      // the bookkeeping of all samples that can be on their way
   unsigned slots = 0;
   std::size_t slot_bytes = 0;   // of one slot
   std::size_t read_ahead = 0;   // files in flight at most

@@ -44,7 +44,7 @@ struct State {
   State(std::shared_ptr<const DataSets> s, const Sequence& sequence, const DataPathOptions& o)
       : sets(std::move(s)), options(o), sampler(sequence, o.first_batch), decoders(o.decode_threads), lane(sets, o) {}
 
-  const ImageFolder& folder(const Ticket& t) const { return t.split == Split::train ? sets->train : sets->val; }
+  const ImageFolder& folder(const Ticket& t) const { return sets->of(t.split); }
   Random random(const Ticket& t, Purpose purpose) const { return Random(options.seed, t.epoch, t.index, purpose); }
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {

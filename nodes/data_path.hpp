@@ -24,6 +24,7 @@ struct DataPathOptions {
 
 struct DataSets {
   ImageFolder train, val;
+  [[nodiscard]] const ImageFolder& of(Split split) const { return split == Split::train ? train : val; }
 };
 
 // All but `upload`, `step` and what belongs to them.

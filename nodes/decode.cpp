@@ -5,14 +5,15 @@
 
 #include "nodes/resample.hpp"
 
+#include "graph/split.hpp"
+
 namespace sluice {
 namespace {
 
 Error too_large(const JpegHeader& header, std::size_t bytes) {
-  const std::size_t readable_bytes = (bytes + (1 << 20) - 1) >> 20;
   const char* kind = header.progressive ? "progressive" : header.multi_scan ? "several scans" : "baseline";
   return {"decode", "",
-          "needs " + std::to_string(readable_bytes) + " MiB of scratch (" + kind + ", " +
+          "needs " + readable_bytes(bytes) + " of scratch (" + kind + ", " +
               std::to_string(header.size.width) + " x " + std::to_string(header.size.height) +
               "), more than data.max_scratch",
           "raise data.max_scratch, or convert the file to a baseline JPEG or list it in data.exclude"};

@@ -9,13 +9,11 @@
 #include <memory>
 #include <span>
 
+#include "graph/pieces.hpp"
 #include "graph/result.hpp"
 #include "nodes/crop.hpp"
 
 namespace sluice {
-
-// A file as it was read: its bytes in order, in pieces of any length.
-using Pieces = std::span<const std::span<const std::uint8_t>>;
 
 struct JpegHeader {
   ImageSize size;

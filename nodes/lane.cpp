@@ -6,7 +6,7 @@ Lane::Lane(std::shared_ptr<const DataSets> sets, const DataPathOptions& options)
     : sets_(std::move(sets)), options_(options), file_(options.read.max_file) {}
 
 Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop& stop) {
-  const ImageFolder& folder = t.split == Split::train ? sets_->train : sets_->val;
+  const ImageFolder& folder = sets_->of(t.split);
   const std::string path = folder.path(index);
   std::size_t size = 0;
   Outcome outcome = read_file(path, options_.read, [&](std::size_t bytes, std::vector<iovec>& where) {
@@ -31,7 +31,7 @@ Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop&
 
 Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot& slot, const Stop& stop) {
   Outcome outcome = trouble ? Outcome::bad(*trouble) : load(t, t.index, slot, stop);
-  const ImageFolder& folder = t.split == Split::train ? sets_->train : sets_->val;
+  const ImageFolder& folder = sets_->of(t.split);
   std::vector<Bad> bad;
   if (outcome.kind == Outcome::Kind::bad && t.split == Split::val) {
     slot.mark_bad({t.place, folder.path(t.index), outcome.error.cause, ""});

@@ -44,7 +44,7 @@ class Log::Impl {
   explicit Impl(LogOptions options) : options_(std::move(options)), thread_([this] { run(); }) {}
 
   // The log's own thread (on_error may send a message) never waits for itself.
-  void push(Entry entry, bool counted) {
+  void push(Entry entry) {
     std::unique_lock lock(mutex_);
     if (std::this_thread::get_id() != self_) {
       const auto room = [this] {
@@ -53,7 +53,7 @@ class Log::Impl {
       if (!room()) {
         const auto start = Clock::now();
         not_full_.wait(lock, room);
-        if (counted) waited_ += Clock::now() - start;
+        waited_ += Clock::now() - start;
       }
       if (closing_) return;
     }
@@ -77,6 +77,11 @@ class Log::Impl {
     if (thread_.joinable()) thread_.join();
     if (first_error_) return *first_error_;
     return Done{};
+  }
+
+  std::size_t waiting() {
+    const std::lock_guard lock(mutex_);
+    return queue_.size();
   }
 
   std::chrono::nanoseconds waited() {
@@ -207,24 +212,15 @@ class Log::Impl {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Result<std::unique_ptr<Log>> Log::open(const std::string& folder, LogOptions options) {
-  auto metrics = append_to(folder + "/metrics.jsonl");
-  if (!metrics) return metrics.error();
-  auto text = append_to(folder + "/train.log");
-  if (!text) return text.error();
-  options.metrics = std::move(*metrics);
-  options.text = std::move(*text);
-  return std::make_unique<Log>(std::move(options));
-}
-
 Log::Log(LogOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Log::~Log() { static_cast<void>(impl_->close()); }
 
-void Log::put(Record record) { impl_->push(std::move(record), true); }
-void Log::message(Level level, std::string text) { impl_->push(Message{level, std::move(text)}, false); }
+void Log::put(Record record) { impl_->push(std::move(record)); }
+void Log::message(Level level, std::string text) { impl_->push(Message{level, std::move(text)}); }
 void Log::progress(Progress progress) { impl_->newest(std::move(progress)); }
-void Log::finish(Progress progress) { impl_->push(std::move(progress), false); }
+void Log::finish(Progress progress) { impl_->push(std::move(progress)); }
 Status Log::close() { return impl_->close(); }
+std::size_t Log::waiting() const { return impl_->waiting(); }
 std::chrono::nanoseconds Log::waited() const { return impl_->waited(); }
 
 int terminal_width(int descriptor) {

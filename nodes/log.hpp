@@ -33,9 +33,6 @@ struct LogOptions {
 
 class Log {
  public:
-  // With `folder`/metrics.jsonl and `folder`/train.log as sinks; both grow if they are there already.
-  [[nodiscard]] static Result<std::unique_ptr<Log>> open(const std::string& folder, LogOptions options);
-
   explicit Log(LogOptions options);
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -50,8 +47,8 @@ class Log {
   // put later is not written.
   Status close();
 
-  [[nodiscard]] std::chrono::nanoseconds waited()
-      const;  // all put() calls together, for a place in the queue
+  [[nodiscard]] std::size_t waiting() const;              // entries in the queue
+  [[nodiscard]] std::chrono::nanoseconds waited() const;  // all callers together, for a place in the queue
 
  private:
   class Impl;

@@ -41,6 +41,15 @@ BatchPlan Sequence::at(std::uint64_t number) const {
   return p;
 }
 
+std::optional<std::uint64_t> Sequence::after(std::uint64_t steps, bool validated) const {
+  const std::uint64_t last = (epochs_ - 1) * train_ + last_train_;
+  if (steps > last) return std::nullopt;
+  if (steps == last) return validated ? batches_ : batches_ - val_;
+  const std::uint64_t epoch = steps / train_, within = steps % train_;
+  const bool before_validation = within == 0 && steps > 0 && !validated;
+  return epoch * (train_ + val_) + within - (before_validation ? val_ : 0);
+}
+
 Sampler::Sampler(const Sequence& sequence, std::uint64_t first_batch) : sequence_(sequence), batch_(first_batch) {}
 
 std::optional<Ticket> Sampler::next() {

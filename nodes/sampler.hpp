@@ -40,6 +40,9 @@ class Sequence {
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_; }
   [[nodiscard]] std::uint64_t val_batches() const { return val_; }
   [[nodiscard]] BatchPlan at(std::uint64_t number) const;
+  // The batch that follows so many steps, and the validation after the last of them if that is finished too. Nothing
+  // if the run is over before. Means the same when epochs or max_steps have changed.
+  [[nodiscard]] std::optional<std::uint64_t> after(std::uint64_t steps, bool validated) const;
   [[nodiscard]] const RunShape& shape() const { return shape_; }
 
  private:

@@ -118,7 +118,7 @@ Result<Upload> Upload::create(const UploadOptions& options) {
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   if (!ring_)
     return DeviceBatch{
-        batch.pixels, batch.labels, batch.count, batch.size, batch.train, [] {}, std::move(batch.release)};
+        batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
   const std::size_t bytes = std::size_t{3} * batch.count * batch.size * batch.size;
   if (bytes > ring_->max_bytes || batch.count > ring_->max_count) {
     batch.release();
@@ -147,7 +147,6 @@ Result<DeviceBatch> Upload::put(HostBatch&& batch) {
                      slot->labels,
                      batch.count,
                      batch.size,
-                     batch.train,
                      [slot] { cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(), slot->copied, 0); },
                      [slot, ring = ring_] {
                        cudaEventRecord(slot->consumed, c10::cuda::getCurrentCUDAStream());
@@ -186,7 +185,7 @@ Result<Upload> Upload::create(const UploadOptions& options) {
 
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   return DeviceBatch{
-      batch.pixels, batch.labels, batch.count, batch.size, batch.train, [] {}, std::move(batch.release)};
+      batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
 }
 
 void Upload::stop() {}

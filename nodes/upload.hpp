@@ -19,7 +19,6 @@ struct HostBatch {
   const std::int32_t* labels = nullptr;  // -1: the image does not count
   int count = 0;
   int size = 0;
-  bool train = true;
   std::function<void()> release;
 };
 
@@ -30,7 +29,6 @@ struct DeviceBatch {
   const std::int32_t* labels = nullptr;
   int count = 0;
   int size = 0;
-  bool train = true;
   std::function<void()> wait;
   std::function<void()> release;
 };

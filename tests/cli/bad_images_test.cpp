@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "cli/run_folder.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;
@@ -63,7 +64,6 @@ TEST_CASE("bad images: each is listed with where it stood and what took its plac
   CHECK(listed[2].at("split") == "val");
   CHECK(listed[2].at("batch") == 0);
   CHECK(listed[2].at("replacement") == "");
-  CHECK(bad.total() == 3);
 }
 
 TEST_CASE("bad images: odd file names make lines that read back") {
@@ -115,7 +115,7 @@ TEST_CASE("bad images: the edge is exact for shares that binary fractions only c
     for (const std::size_t images : {100u, 1'000u, 50'000u, 1'281'100u}) {
       const std::size_t allowed = images / 100 * static_cast<std::size_t>(percent);
       BadImages bad(folder / "quarantine.jsonl", percent / 100.0);
-      bad.resume({{"in_phase", allowed > 0 ? allowed - 1 : 0}, {"total", 0}});
+      bad.resume({{"in_phase", allowed > 0 ? allowed - 1 : 0}, {"lines", 0}});
       if (allowed > 0) CHECK(bad.note(batch(1), images, some(1)));
       CHECK_FALSE(bad.note(batch(2), images, some(1)));
     }
@@ -151,30 +151,67 @@ TEST_CASE("bad images: each training and each validation is counted for itself")
   CHECK(bad.note(batch(1, Split::val), 50, {}));
   CHECK(bad.note(batch(0, Split::train, 1), 100, {}));  // a clean first batch starts anew, too
   CHECK(bad.note(batch(1, Split::train, 1), 100, some(2)));
-  CHECK(bad.total() == 5);
   CHECK_FALSE(bad.note(batch(2, Split::train, 1), 100, some(1)));
 }
 
-TEST_CASE("bad images: a resumed run goes on counting where it was") {
+TEST_CASE("bad images: a place counts once, however many replacements were bad as well") {
   const TemporaryFolder folder;
+  BadImages bad(folder / "quarantine.jsonl", 0.02);
+  CHECK(bad.note(batch(0), 100,
+                 {{3, "a/1.jpg", "empty file", "a/2.jpg"},
+                  {3, "a/2.jpg", "empty file", "a/3.jpg"},
+                  {3, "a/3.jpg", "empty file", "a/4.jpg"},
+                  {4, "b/1.jpg", "empty file", "b/2.jpg"}}));
+  CHECK(bad.state() == json{{"in_phase", 2}, {"lines", 4}});
+  CHECK(lines(folder / "quarantine.jsonl").size() == 4);
+  CHECK_FALSE(
+      bad.note(batch(1), 100, {{3, "c/1.jpg", "empty file", "c/2.jpg"}}));  // a place of another batch
+}
+
+TEST_CASE("bad images: a resumed run goes on counting where it was, and lists nothing twice") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "quarantine.jsonl";
   json state;
+  std::string before;
   {
-    BadImages bad(folder / "quarantine.jsonl", 0.03);
+    BadImages bad(file, 0.03);
     REQUIRE(bad.note(batch(0), 100, some(1)));
     REQUIRE(bad.note(batch(0, Split::val), 100, some(1)));
     REQUIRE(bad.note(batch(0, Split::train, 1), 100, some(2)));
     state = json::parse(bad.state().dump());  // through text, as in a checkpoint
+    REQUIRE(bad.note(batch(1, Split::train, 1), 100, some(1)));
+    before = read_text(file);
   }
-  // Killed while it wrote a line.
-  write_file(folder / "quarantine.jsonl", read_text(folder / "quarantine.jsonl") + "{\"file\":\"a/to");
-  BadImages bad(folder / "quarantine.jsonl", 0.03);
+  CHECK(state == json{{"in_phase", 2}, {"lines", 4}});
+  write_file(file, before + "{\"file\":\"a/to");  // killed while it wrote a line
+  REQUIRE(cut_lines(file, state.at("lines")));
+  BadImages bad(file, 0.03);
   bad.resume(state);
-  CHECK(bad.total() == 4);
+  CHECK(bad.state() == state);
   CHECK(bad.note(batch(1, Split::train, 1), 100, some(1)));
-  CHECK(bad.total() == 5);
-  CHECK(bad.state() == json{{"in_phase", 3}, {"total", 5}});
-  CHECK(lines(folder / "quarantine.jsonl").size() == 5);  // what was there stays, without the torn line
+  CHECK(read_text(file) == before);
+  CHECK(bad.state() == json{{"in_phase", 3}, {"lines", 5}});
   CHECK_FALSE(bad.note(batch(2, Split::train, 1), 100, some(1)));
+}
+
+TEST_CASE("bad images: a torn line is not built upon") {
+  const TemporaryFolder folder;
+  write_file(folder / "quarantine.jsonl", "{\"file\":\"a/1.jpg\"}\n{\"file\":\"a/to");
+  BadImages bad(folder / "quarantine.jsonl", 1.0);
+  REQUIRE(bad.note(batch(1), 100, some(1)));
+  CHECK(lines(folder / "quarantine.jsonl").size() == 2);
+}
+
+TEST_CASE("bad images: a batch that ends the run is not counted, so that it can be noted again") {
+  const TemporaryFolder folder;
+  BadImages bad(folder / "quarantine.jsonl", 0.02);
+  REQUIRE(bad.note(batch(0), 100, some(1)));
+  const json before = bad.state();
+  REQUIRE_FALSE(bad.note(batch(1), 100, some(2)));
+  CHECK(bad.state() == before);
+  BadImages more_allowed(folder / "quarantine.jsonl", 0.03);
+  more_allowed.resume(before);
+  CHECK(more_allowed.note(batch(1), 100, some(2)));
 }
 
 TEST_CASE("bad images: a list that cannot be written is an error by name") {
@@ -190,4 +227,5 @@ TEST_CASE("bad images: a list that cannot be written is an error by name") {
   const Status no_space = full.note(batch(0), 100, some(1));
   REQUIRE_FALSE(no_space);
   CHECK(has(no_space.error().text(), "No space left"));
+  CHECK(full.state() == json{{"in_phase", 0}, {"lines", 0}});
 }

@@ -22,8 +22,8 @@ Names files(const fs::path& folder) {
 }
 
 // Fills a snapshot as the trainer does: the same memory each time, other content.
-std::function<Status(Snapshot&)> content(int mark) {
-  return [mark](Snapshot& s) -> Status {
+std::function<Status(Snapshot&, const std::vector<Keeper::Best>&)> content(int mark) {
+  return [mark](Snapshot& s, const std::vector<Keeper::Best>&) -> Status {
     s.clear_tensors();
     s.arch = "resnet18";
     s.state = {{"mark", mark}};
@@ -53,9 +53,9 @@ void save(Keeper& keeper, int epoch, double value) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::vector<std::string> best_files(const Keeper& keeper) {
+std::vector<std::string> names_of(const std::vector<Keeper::Best>& list) {
   std::vector<std::string> names;
-  for (const Keeper::Best& best : keeper.best()) names.push_back(best.file);
+  for (const Keeper::Best& best : list) names.push_back(best.file);
   return names;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("keeper: keeps the best so many, by name, and drops the worse") {
   REQUIRE(keeper.wait());
   CHECK(files(folder.path()) ==
         Names{"last.ckpt", "epoch=4-val_acc1=100.00.ckpt", "epoch=1-val_acc1=30.00.ckpt"});
-  CHECK(best_files(keeper) ==
+  CHECK(names_of(keeper.best()) ==
         std::vector<std::string>{"epoch=4-val_acc1=100.00.ckpt", "epoch=1-val_acc1=30.00.ckpt"});
   CHECK(keeper.best()[0].score == 100);
 }
@@ -125,7 +125,7 @@ TEST_CASE("keeper: of losses the lowest is best") {
   REQUIRE(keeper.wait());
   CHECK(files(folder.path()) ==
         Names{"last.ckpt", "epoch=2-val_loss=0.0000.ckpt", "epoch=1-val_loss=2.2500.ckpt"});
-  CHECK(best_files(keeper) ==
+  CHECK(names_of(keeper.best()) ==
         std::vector<std::string>{"epoch=2-val_loss=0.0000.ckpt", "epoch=1-val_loss=2.2500.ckpt"});
 }
 
@@ -162,9 +162,9 @@ TEST_CASE("keeper: the snapshot can list the best, the new one included") {
   const auto listed = [&](int epoch, double value) {
     std::vector<std::string> seen;
     REQUIRE(keeper.save(
-        [&](Snapshot& s) {
-          seen = best_files(keeper);
-          return content(epoch)(s);
+        [&](Snapshot& s, const std::vector<Keeper::Best>& best) {
+          seen = names_of(best);
+          return content(epoch)(s, best);
         },
         epoch, &value));
     return seen;
@@ -243,9 +243,9 @@ TEST_CASE("keeper: a write that fails is told by the next save, which then saves
   REQUIRE(keeper.save(content(2), 2, nullptr));
   bool filled = false;
   const Status failed = keeper.save(
-      [&](Snapshot& s) {
+      [&](Snapshot& s, const std::vector<Keeper::Best>& best) {
         filled = true;
-        return content(3)(s);
+        return content(3)(s, best);
       },
       3, nullptr);
   REQUIRE_FALSE(failed);
@@ -281,20 +281,23 @@ TEST_CASE("keeper: a best checkpoint that cannot be put in its place is an error
   CHECK(mark(folder / "last.ckpt") == 1);
 }
 
-TEST_CASE("keeper: weights that cannot be copied are an error at once, and last stays") {
+TEST_CASE("keeper: weights that cannot be copied are an error at once, and all stays as it was") {
   const Watchdog watchdog("keeper");
   const TemporaryFolder folder;
   Keeper keeper(folder.path(), 1, "val/acc1");
-  REQUIRE(keeper.save(content(1), 0, nullptr));
+  save(keeper, 1, 10);
+  const double better = 20;
   const Status failed = keeper.save(
-      [](Snapshot&) -> Status {
+      [](Snapshot&, const std::vector<Keeper::Best>&) -> Status {
         return Error{"step", "", "copy failed", ""};
       },
-      0, nullptr);
+      2, &better);
   REQUIRE_FALSE(failed);
   CHECK(failed.error().text() == "step: copy failed");
   CHECK(keeper.wait());
+  CHECK(files(folder.path()) == Names{"last.ckpt", "epoch=1-val_acc1=10.00.ckpt"});
   CHECK(mark(folder / "last.ckpt") == 1);
+  CHECK(names_of(keeper.best()) == std::vector<std::string>{"epoch=1-val_acc1=10.00.ckpt"});
 }
 
 TEST_CASE("keeper: what is being written is finished before it goes") {

@@ -251,20 +251,21 @@ TEST_CASE("resume auto: runs of other configurations are left alone, also if the
 TEST_CASE("cut lines: keeps the first so many, whole") {
   const TemporaryFolder folder;
   const fs::path file = folder / "metrics.jsonl";
+  // What is left, after its number of lines.
   const auto cut = [&](const std::string& text, std::size_t lines) {
     write_file(file, text);
-    const Status done = cut_lines(file, lines);
-    REQUIRE_MESSAGE(done, done.error().text());
-    return read_text(file);
+    const Result<std::size_t> kept = cut_lines(file, lines);
+    REQUIRE_MESSAGE(kept, kept.error().text());
+    return std::to_string(*kept) + ":" + read_text(file);
   };
-  CHECK(cut("one\ntwo\nthree\n", 2) == "one\ntwo\n");
-  CHECK(cut("one\ntwo\nthree\n", 3) == "one\ntwo\nthree\n");
-  CHECK(cut("one\ntwo\nthree\n", 0) == "");
-  CHECK(cut("one\n\n\nfour\n", 3) == "one\n\n\n");  // empty lines count
-  CHECK(cut("one\r\ntwo\r\n", 1) == "one\r\n");
-  CHECK(cut(std::string("o\0e\ntwo\n", 8), 1) == std::string("o\0e\n", 4));
-  CHECK(cut(std::string(100'000, 'x') + "\ntwo\n", 1).size() == 100'001);
-  CHECK(cut("", 5) == "");
+  CHECK(cut("one\ntwo\nthree\n", 2) == "2:one\ntwo\n");
+  CHECK(cut("one\ntwo\nthree\n", 3) == "3:one\ntwo\nthree\n");
+  CHECK(cut("one\ntwo\nthree\n", 0) == "0:");
+  CHECK(cut("one\n\n\nfour\n", 3) == "3:one\n\n\n");  // empty lines count
+  CHECK(cut("one\r\ntwo\r\n", 1) == "1:one\r\n");
+  CHECK(cut(std::string("o\0e\ntwo\n", 8), 1) == std::string("1:o\0e\n", 6));
+  CHECK(cut(std::string(100'000, 'x') + "\ntwo\n", 1) == "1:" + std::string(100'000, 'x') + "\n");
+  CHECK(cut("", 5) == "0:");
 }
 
 TEST_CASE("cut lines: a torn last line goes, even if fewer lines are there than asked for") {
@@ -272,23 +273,26 @@ TEST_CASE("cut lines: a torn last line goes, even if fewer lines are there than 
   const fs::path file = folder / "metrics.jsonl";
   const auto cut = [&](const std::string& text, std::size_t lines) {
     write_file(file, text);
-    REQUIRE(cut_lines(file, lines));
-    return read_text(file);
+    const Result<std::size_t> kept = cut_lines(file, lines);
+    REQUIRE_MESSAGE(kept, kept.error().text());
+    return std::to_string(*kept) + ":" + read_text(file);
   };
-  CHECK(cut("one\ntwo\n", 9) == "one\ntwo\n");
-  CHECK(cut("one\ntwo\nthr", 9) == "one\ntwo\n");
-  CHECK(cut("one\ntwo\nthr", 3) == "one\ntwo\n");
-  CHECK(cut("one\ntwo\nthr", 2) == "one\ntwo\n");
-  CHECK(cut("one\ntwo\nthr", 1) == "one\n");
-  CHECK(cut("on", 1) == "");
+  CHECK(cut("one\ntwo\n", 9) == "2:one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 9) == "2:one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 3) == "2:one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 2) == "2:one\ntwo\n");
+  CHECK(cut("one\ntwo\nthr", 1) == "1:one\n");
+  CHECK(cut("on", 1) == "0:");
 }
 
 TEST_CASE("cut lines: a file that is not there stays so, and one that cannot be cut is an error") {
   const TemporaryFolder folder;
-  CHECK(cut_lines(folder / "none", 3));
+  const Result<std::size_t> none = cut_lines(folder / "none", 3);
+  REQUIRE(none);
+  CHECK(*none == 0);
   CHECK_FALSE(fs::exists(folder / "none"));
   fs::create_directory(folder / "metrics.jsonl");
-  const Status status = cut_lines(folder / "metrics.jsonl", 3);
+  const Result<std::size_t> status = cut_lines(folder / "metrics.jsonl", 3);
   REQUIRE_FALSE(status);
   CHECK(has(status.error().text(), (folder / "metrics.jsonl").string()));
 }

@@ -118,16 +118,62 @@ TEST_CASE("pipeline: bad and too large samples while all read-ahead credit is ta
   }
 }
 
-TEST_CASE("pipeline: a file larger than the grant goes through the lane") {
+TEST_CASE("pipeline: files larger than the grant go through the lane, whatever the number of workers") {
   const Watchdog dog("large files");
+  for (const unsigned threads : {1u, 2u, 8u}) {
+    CAPTURE(threads);
+    FakeRun run;
+    run.decode_threads = threads;
+    run.file_bytes = 40'000;
+    run.grant = 32 * 1024;
+    run.on_lane = [](const Ticket&) { nap(100); };  // every sample is on its way at once: none is left to admit
+    CHECK(run.run().finished);
+    CHECK(run.complete());
+    std::uint64_t samples = 0;
+    for (std::uint64_t b = 0; b < run.batches(); ++b) samples += run.places(b);
+    CHECK(run.lane_seen.size() == samples);
+  }
+}
+
+TEST_CASE("pipeline: a run that begins at its end is finished at once") {
+  const Watchdog dog("nothing to do");
   FakeRun run;
-  run.file_bytes = 40'000;
-  run.grant = 32 * 1024;
-  CHECK(run.run().finished);
-  CHECK(run.complete());
-  std::uint64_t samples = 0;
-  for (std::uint64_t b = 0; b < run.batches(); ++b) samples += run.places(b);
-  CHECK(run.lane_seen.size() == samples);
+  PipelineOptions o = run.options();
+  o.first_batch = o.batches;
+  Stages stages = run.stages();
+  stages.next = [] { return std::optional<Ticket>(); };
+  Ledger ledger(o.split.budget);
+  Pipeline pipeline(o, std::move(stages), ledger);
+  const RunEnd end = pipeline.run();
+  CHECK(end.finished);
+  CHECK(run.over == 1);
+}
+
+TEST_CASE("pipeline: a tick that throws ends the run") {
+  const Watchdog dog("tick");
+  FakeRun run;
+  run.epochs = 1000;
+  run.on_step = [](const Batch&) { nap(500); };
+  const RunEnd end = run.run([](Pipeline&) { throw std::runtime_error("no"); });
+  REQUIRE(end.failure);
+  CHECK(end.failure->text() == "graph: no");
+}
+
+TEST_CASE("pipeline: step_begin and step_over that fail end the run") {
+  const Watchdog dog("step's ends");
+  for (const bool first : {true, false}) {
+    FakeRun run;
+    PipelineOptions o = run.options();
+    Stages stages = run.stages();
+    if (first) stages.step_begin = []() -> Status { return Error{"step", "", "cannot begin", ""}; };
+    else stages.step_over = [] { throw std::runtime_error("cannot end"); };
+    Ledger ledger(o.split.budget);
+    Pipeline pipeline(o, std::move(stages), ledger);
+    const RunEnd end = pipeline.run();
+    REQUIRE(end.failure);
+    CHECK(end.failure->text() == (first ? "step: cannot begin" : "step: cannot end"));
+    CHECK(end.finished != first);
+  }
 }
 
 TEST_CASE("pipeline: a stage that throws at its first, middle or last item ends the run and is named") {

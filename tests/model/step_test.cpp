@@ -40,7 +40,7 @@ struct Images {
     }
   }
   DeviceBatch give(int count = batch) {
-    return {pixels.data(), labels.data(), count, size, true, [] {}, [this] { ++released; }};
+    return {pixels.data(), labels.data(), count, size, [] {}, [this] { ++released; }};
   }
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;
@@ -215,11 +215,10 @@ TEST_CASE("upload: on the CPU the batch passes through and is released once") {
   const std::uint8_t pixels[3] = {1, 2, 3};
   const std::int32_t labels[1] = {4};
   {
-    auto given = upload->put({pixels, labels, 1, 1, false, [&] { ++released; }});
+    auto given = upload->put({pixels, labels, 1, 1, [&] { ++released; }});
     REQUIRE(given);
     CHECK(given->pixels == pixels);
     CHECK(given->labels == labels);
-    CHECK_FALSE(given->train);
     CHECK(released == 0);
     given->release();
   }

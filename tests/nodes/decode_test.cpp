@@ -119,7 +119,7 @@ TEST_CASE("a progressive image beyond data.max_scratch is refused by its header"
   const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_scratch = 64 << 20}, plenty, out);
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause ==
-        "needs 116 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
+        "needs 115.2 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
 }
 
 TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/folder.hpp"
+
 using namespace sluice;
 using namespace std::chrono_literals;
 
@@ -205,23 +207,19 @@ TEST_CASE("closing twice, and putting after closing, is harmless") {
   CHECK(lines.size() == 1);
 }
 
-TEST_CASE("in a run's folder: metrics.jsonl and train.log") {
-  const auto folder = std::filesystem::temp_directory_path() / ("sluice-log-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+TEST_CASE("into files: metrics.jsonl and train.log") {
+  const test::TemporaryFolder folder;
+  auto metrics = append_to((folder / "metrics.jsonl").string()), text = append_to((folder / "train.log").string());
+  REQUIRE(metrics);
+  REQUIRE(text);
   {
-    auto log = Log::open(folder.string(), {});
-    REQUIRE(log);
-    (*log)->put(numbered(1));
-    (*log)->message(Level::info, "hello");
+    Log log({.metrics = *metrics, .text = *text});
+    log.put(numbered(1));
+    log.message(Level::info, "hello");
   }
-  std::string line;
-  std::ifstream metrics(folder / "metrics.jsonl"), text(folder / "train.log");
-  CHECK(std::getline(metrics, line));
-  CHECK(line == "{\"event\":\"train\",\"epoch\":0,\"step\":1}");
-  CHECK(std::getline(text, line));
-  CHECK(line.ends_with(" hello"));
-  std::filesystem::remove_all(folder);
-  const auto none = Log::open(folder.string(), {});
+  CHECK(test::read_text(folder / "metrics.jsonl") == "{\"event\":\"train\",\"epoch\":0,\"step\":1}\n");
+  CHECK(test::read_text(folder / "train.log").ends_with(" hello\n"));
+  const auto none = append_to((folder / "nowhere" / "metrics.jsonl").string());
   REQUIRE_FALSE(none);
-  CHECK(none.error().subject == folder.string() + "/metrics.jsonl");
+  CHECK(none.error().subject == (folder / "nowhere" / "metrics.jsonl").string());
 }

@@ -95,6 +95,28 @@ TEST_CASE("sequence: max_steps ends training there and validates once more") {
   CHECK(Sequence::make(r)->batches() == 12);
 }
 
+TEST_CASE("sequence: where a run goes on after so many steps") {
+  const auto s = Sequence::make(shape(10, 7, 3, 3));  // three steps and three validation batches an epoch
+  REQUIRE(s);
+  for (std::uint64_t b = 0; b < s->batches(); ++b) {
+    const BatchPlan plan = s->at(b);
+    if (plan.split == Split::train) CHECK(s->after(plan.step + 1, false) == b + 1);
+    else if (plan.last_of_phase()) CHECK(s->after(plan.step, true) == b + 1);
+    else CHECK(s->after(plan.step, false) == b - plan.in_phase);  // validation restarts from its beginning
+  }
+  CHECK(s->after(0, false) == 0u);
+  CHECK_FALSE(s->after(10, false));
+
+  // The same position in a run that was made longer or shorter.
+  RunShape r = shape(10, 7, 3, 3);
+  r.max_steps = 2;
+  const auto two = Sequence::make(r);
+  CHECK(two->after(2, false) == 2u);
+  CHECK(two->after(2, true) == two->batches());
+  CHECK(s->after(2, true) == 2u);  // extended: the third step comes next, not a second validation
+  CHECK_FALSE(two->after(3, false));
+}
+
 TEST_CASE("sequence: a set smaller than a batch is refused") {
   const auto s = Sequence::make(shape(10, 7, 11, 1));
   REQUIRE_FALSE(s);

@@ -252,6 +252,86 @@ TEST_CASE("train: a damaged checkpoint is passed over by name") {
   CHECK(has(named.err, "nowhere.ckpt"));
 }
 
+TEST_CASE("train: a checkpoint of another network is refused and stays as it is") {
+  const Place place;
+  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
+  const fs::path run = place.runs() / "a";
+  const std::string last = read_text(run / "checkpoints" / "last.ckpt"), metrics = read_text(run / "metrics.jsonl"), config = read_text(run / "config.toml");
+  const Ended ended = place.train({"--set", "log.name=a", "--set", "model.arch=resnet34", "--resume", "auto"});
+  INFO(ended.err);
+  CHECK(ended.code == 2);
+  CHECK(has(ended.err, "arch was \"resnet18\" and is now \"resnet34\""));
+  CHECK(read_text(run / "checkpoints" / "last.ckpt") == last);
+  CHECK(read_text(run / "metrics.jsonl") == metrics);
+  CHECK(read_text(run / "config.toml") == config);
+}
+
+TEST_CASE("train: a finished run can be made longer, and not shorter than it is") {
+  const Place place;
+  const auto steps = [&](const std::string& name) {
+    std::vector<std::string> seen;
+    for (const auto& line : place.metrics(name))
+      if (line["event"] != "end") seen.push_back(line["event"].get<std::string>() + std::to_string(line["step"].get<int>()));
+    return seen;
+  };
+  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
+  const Ended shorter = place.train({"--set", "log.name=a", "--set", "train.max_steps=1", "--resume", "auto"});
+  CHECK(shorter.code == 2);
+  CHECK(has(shorter.err, "past the end of this run"));
+  const Ended same = place.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
+  CHECK(same.code == 0);
+  const Ended longer = place.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
+  INFO(longer.err);
+  CHECK(longer.code == 0);
+  CHECK(steps("a") == std::vector<std::string>{"train1", "train2", "val2", "train3", "train4", "val4", "train5", "val5"});
+}
+
+TEST_CASE("train: killed before the first checkpoint, the same command with --resume auto begins again") {
+  const Place place;
+  const std::vector<std::string> words = {"--set", "log.name=a", "--set", "train.epochs=1", "--resume", "auto"};
+  const Ended killed = place.train(words, send_signal(SIGKILL, "threads:"));
+  CHECK(killed.code == 128 + SIGKILL);
+  const Ended again = place.train(words);
+  INFO(again.err);
+  CHECK(again.code == 0);
+  CHECK(has(again.err, "starting anew"));
+  CHECK(place.metrics("a").size() == 4 + 1 + 1);
+}
+
+TEST_CASE("train: the same signal told twice at once is one wish") {
+  const Place place;
+  const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=1000"}, {"Epoch 0:", [](pid_t child) {
+                                    kill(child, SIGTERM);
+                                    kill(child, SIGTERM);
+                                  }});
+  INFO(ended.err);
+  CHECK(ended.code == 128 + SIGTERM);
+  CHECK(has(ended.err, "saved runs/a/checkpoints/last.ckpt"));
+}
+
+TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
+  const Place place;
+  const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=1"}, {"threads:", [&](pid_t) {
+                                    fs::create_directories(place.runs() / "a" / "checkpoints" / "last.ckpt.partial" / "x");
+                                  }});
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  CHECK(has(ended.err, "last.ckpt"));
+  CHECK_FALSE(has(ended.err, "saved "));
+}
+
+TEST_CASE("train: a loss that is not finite ends the run, and nothing is saved") {
+  const Place place;
+  for (const std::string every : {"1", "100"}) {
+    const Ended ended = place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1e12", "--set", "train.epochs=30", "--set", "log.every=" + every});
+    INFO(ended.err);
+    CHECK(ended.code == 1);
+    CHECK(has(ended.err, "train/loss: is not finite by step"));
+    CHECK(has(ended.err, "learning rate"));
+    CHECK_FALSE(fs::exists(place.runs() / ("a" + every) / "checkpoints" / "last.ckpt"));
+  }
+}
+
 TEST_CASE("train: a GPU that is not there is told, not waited for") {
   const Place place;
   const Ended ended = place.train({"--set", "model.device=cuda"});
