@@ -79,8 +79,8 @@ const std::vector<Key> keys{
      .limits = {1, 1024}, .unit = "threads", .meaning = "Images decoded at the same time.",
      .memory = "working memory for one image each"},
     {.name = "pipeline.prefetch", .slot = at<&Config::pipeline, &Config::Pipeline::prefetch>,
-     .limits = {1, 4096},
-     .unit = "batches", .meaning = "Batches being filled or waiting for the device.",
+     .limits = {2, 4096},
+     .unit = "batches", .meaning = "Batches being filled or waiting for the device: at least one of each.",
      .memory = "one batch slot each: batch × image_size² × 3 bytes"},
 
     {.name = "augment.scale", .slot = at<&Config::augment, &Config::Augment::scale>, .limits = {0, 1, true},
@@ -94,7 +94,7 @@ const std::vector<Key> keys{
 
     {.name = "model.arch", .slot = at<&Config::model, &Config::Model::arch>,
      .choices = {"resnet18", "resnet34", "resnet50", "resnet101"}, .meaning = "The network.",
-     .memory = "weights, gradients, momentum and activations, outside the budget: see `sluice plan`"},
+     .memory = "weights, gradients, momentum and activations, outside the budget"},
     {.name = "model.device", .slot = at<&Config::model, &Config::Model::device>,
      .choices = {"auto", "cpu", "cuda"},
      .meaning = "Where it runs; `\"auto\"` takes CUDA if there is a device."},

@@ -181,10 +181,9 @@ Status Trainer::step(Batch& batch) {
 
 Status Trainer::over() {
   Status saved = Done{};
-  const bool wanted = step_ && sound_ && unsaved_;
-  if (wanted) saved = save(nullptr);
+  if (step_ && sound_ && unsaved_) saved = save(nullptr);
   if (Status written = keeper_.wait(); saved) saved = std::move(written);
-  if (saved && wanted) log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
+  if (saved && saved_here_) log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
   step_.reset();
   return saved;
 }
@@ -292,7 +291,7 @@ Status Trainer::save(const double* monitored) {
     s.state = state(best);
     return step_->snapshot(s);
   }, epoch(), monitored);
-  unsaved_ = unsaved_ && !saved;
+  if (saved) unsaved_ = false, saved_here_ = true;
   return saved;
 }
 

@@ -78,7 +78,7 @@ class Trainer {
   std::uint64_t steps_ = 0;      // finished; with `validated_` the position
   bool validated_ = false;       // the validation after the last step is finished too
   bool sound_ = true;            // the weights are not in mid-change, nor known to be not finite
-  bool unsaved_ = false;
+  bool unsaved_ = false, saved_here_ = false;
   std::size_t records_ = 0;
   PhaseSums epoch_sums_, since_record_;
   Interval phase_;

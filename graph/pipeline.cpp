@@ -32,12 +32,6 @@ void send(Port& port, Message* message) {
   port.try_put(message);
 }
 
-template <class Message>
-Message* received(Message* message) {
-  message_received(message);
-  return message;
-}
-
 // The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and slots.
 struct Wiring {
   Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated, std::atomic<bool>& woken)
@@ -48,42 +42,53 @@ struct Wiring {
                   b.admit([&](Sample* s) { send(std::get<0>(out), s); });
                 }),
         read(g, flow::unlimited, [&](Sample* s, auto&) {
+          message_received(s);
           const BodyOrder order(&g);
-          readers.submit(received(s));
+          readers.submit(s);
         }),
         gate(g, flow::serial,
              [&](const GateMessage& m, auto& out) {
+               Sample* const arrived = m.index() == 0 ? std::get<Sample*>(m) : nullptr;
+               Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);
+               message_received(arrived ? static_cast<void*>(arrived) : returned);
                const BodyOrder order(&g, &gate);
-               Sample* const* arrived = std::get_if<Sample*>(&m);
-               b.gate(arrived ? received(*arrived) : nullptr, arrived ? nullptr : received(std::get<Slot*>(m)),
+               b.gate(arrived, returned,
                       [&](Sample* s) { send(std::get<0>(out), s); }, [&](Sample* s) { send(std::get<1>(out), s); });
              }),
         decode(g, b.options().decode_threads,
                [&](Sample* s, auto& out) {
+                 message_received(s);
                  const BodyOrder order(&g);
-                 b.decode(received(s)) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
+                 b.decode(s) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
                }),
         lane(g, flow::unlimited, [&](Sample* s, auto&) {
+          message_received(s);
           const BodyOrder order(&g);
-          lane_worker.submit(received(s));
+          lane_worker.submit(s);
         }),
         augment(g, b.options().decode_threads,
                 [&](Sample* s) {
+                  message_received(s);
                   const BodyOrder order(&g);
-                  b.augment(received(s));
+                  b.augment(s);
                   message_sent(s);
                   return s;
                 }),
         collate(g, flow::serial,
                 [&](Sample* s, auto& out) {
+                  message_received(s);
                   const BodyOrder order(&g, &collate);
-                  if (Slot* full = b.collate(received(s))) send(std::get<0>(out), full);
+                  if (Slot* full = b.collate(s)) send(std::get<0>(out), full);
                 }),
-        in_order(g, [first = b.options().first_batch](Slot* slot) { return received(slot)->batch() - first; }),
+        in_order(g, [first = b.options().first_batch](Slot* slot) {
+          message_received(slot);
+          return slot->batch() - first;
+        }),
         to_upload(g, flow::serial, [&](Slot* slot) {
+          message_received(slot);
           const BodyOrder order(&g, &to_upload);
           b.nodes().upload.arrive();
-          collated.push(received(slot));  // holds as many as there are slots: never waits
+          collated.push(slot);  // holds as many as there are slots: never waits
           return flow::continue_msg{};
         }) {
     make_edge(flow::output_port<0>(sampler), read);
@@ -161,7 +166,9 @@ struct Pipeline::Impl {
   }
 
   void wake() {
-    if (!woken.exchange(true)) wiring->sampler.try_put(Wake{});
+    if (woken.exchange(true)) return;
+    message_sent(&wiring->sampler);
+    wiring->sampler.try_put(Wake{});
   }
 
   void upload_loop() {

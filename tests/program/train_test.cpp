@@ -323,7 +323,7 @@ TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
 TEST_CASE("train: a loss that is not finite ends the run, and nothing is saved") {
   const Place place;
   for (const std::string every : {"1", "100"}) {
-    const Ended ended = place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1e12", "--set", "train.epochs=30", "--set", "log.every=" + every});
+    const Ended ended = place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1000", "--set", "optim.base_batch=1", "--set", "train.batch=2", "--set", "train.epochs=30", "--set", "log.every=" + every});
     INFO(ended.err);
     CHECK(ended.code == 1);
     CHECK(has(ended.err, "train/loss: is not finite by step"));
