@@ -14,9 +14,15 @@ Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::v
   }
   const char* split = plan.split == Split::train ? "train" : "val";
   for (const Bad& b : bad) {
-    const nlohmann::ordered_json line = {{"file", b.file}, {"cause", b.cause}, {"split", split}, {"epoch", plan.epoch},
-                                         {"batch", plan.in_phase}, {"place", b.place}, {"replacement", b.replacement}};
-    if (Status written = sink_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)); !written) return written;
+    const nlohmann::ordered_json line = {{"file", b.file},
+                                         {"cause", b.cause},
+                                         {"split", split},
+                                         {"epoch", plan.epoch},
+                                         {"batch", plan.in_phase},
+                                         {"place", b.place},
+                                         {"replacement", b.replacement}};
+    if (Status written = sink_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)); !written)
+      return written;
   }
   std::uint64_t count = in_phase_;
   for (std::size_t i = 0; i < bad.size(); ++i) count += i == 0 || bad[i].place != bad[i - 1].place;
@@ -27,10 +33,12 @@ Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::v
     return Done{};
   }
   char share[32];
-  std::snprintf(share, sizeof share, "%.3g %%", 100.0 * static_cast<double>(count) / static_cast<double>(images));
+  std::snprintf(share, sizeof share, "%.3g %%",
+                100.0 * static_cast<double>(count) / static_cast<double>(images));
   return Error{"data", file_.string(),
                std::to_string(count) + " of " + std::to_string(images) + " " + split + " images (" + share +
-                   ") cannot be used, more than data.max_bad allows; the last: " + bad.back().file + ": " + bad.back().cause,
+                   ") cannot be used, more than data.max_bad allows; the last: " + bad.back().file + ": " +
+                   bad.back().cause,
                "mend or exclude the files listed there, or raise data.max_bad"};
 }
 

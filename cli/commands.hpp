@@ -1,5 +1,5 @@
-// One function for each sub-command; main.cpp only parses the words. Each returns the exit code: 0 done, 1 the run
-// failed, 2 bad usage or configuration, 130/143 stopped by a signal.
+// One function for each sub-command; main.cpp only parses the words. Each returns the exit code: 0 done, 1
+// the run failed, 2 bad usage or configuration, 130/143 stopped by a signal.
 #pragma once
 
 #include <string>

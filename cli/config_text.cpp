@@ -138,7 +138,8 @@ std::string reference() {
       "- A `--set` value is TOML too (`--set augment.flip=0.0`, `--set 'augment.scale=[0.2, 1.0]'`); "
       "strings, paths\n"
       "  and sizes need no quotes (`--set model.arch=resnet18`, `--set budget.ram=4GiB`).\n"
-      "- Keys that cost memory say what they cost; `sluice train` prints how `budget.ram` is divided before it starts.\n";
+      "- Keys that cost memory say what they cost; `sluice train` prints how `budget.ram` is divided before "
+      "it starts.\n";
   Config defaults;
   for (const Section& section : config_sections()) {
     out += "\n## [" + std::string(section.name) + "]\n\n" + std::string(section.meaning) + "\n";

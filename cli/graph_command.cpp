@@ -63,7 +63,8 @@ Result<std::string> to_svg(const std::string& dot) {
     pid_t child = 0;
     int status = 0;
     if (posix_spawnp(&child, "dot", nullptr, nullptr, words, environ) != 0)
-      result = Error{"graph", "dot", "Graphviz is not installed", "apt-get install graphviz, or use --format dot"};
+      result =
+          Error{"graph", "dot", "Graphviz is not installed", "apt-get install graphviz, or use --format dot"};
     else if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
       result = Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
     else {

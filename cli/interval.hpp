@@ -17,7 +17,8 @@ class Interval {
 
   void start() { all_ = recent_ = {now_ns(), 0, 0, 0}; }
   [[nodiscard]] bool started() const { return all_.since != 0; }
-  // Called with the first thing known of a batch: time spent waiting for the first one belongs to the phase too.
+  // Called with the first thing known of a batch: time spent waiting for the first one belongs to the phase
+  // too.
   void waited(Nanoseconds time) {
     if (all_.batches == 0) all_.since -= time, recent_.since -= time;
     all_.waited += time, recent_.waited += time;

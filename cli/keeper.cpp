@@ -6,8 +6,8 @@
 namespace sluice {
 namespace fs = std::filesystem;
 
-Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill, std::int64_t epoch,
-                    const double* monitored) {
+Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill,
+                    std::int64_t epoch, const double* monitored) {
   if (Status before = wait(); !before) return before;
   std::string name;
   std::vector<std::string> drop;
@@ -20,10 +20,13 @@ Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best
     std::replace(metric.begin(), metric.end(), '/', '_');
     name = "epoch=" + std::to_string(epoch) + "-" + metric + "=" + value + ".ckpt";
     best.push_back({less_is_better ? -*monitored : *monitored, name});
-    std::stable_sort(best.begin(), best.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+    std::stable_sort(best.begin(), best.end(),
+                     [](const Best& a, const Best& b) { return a.score > b.score; });
     for (; best.size() > keep_; best.pop_back())
-      if (best.back().file == name) name.clear();
-      else drop.push_back(best.back().file);
+      if (best.back().file == name)
+        name.clear();
+      else
+        drop.push_back(best.back().file);
   }
   if (Status filled = fill(snapshot_, best); !filled) return filled;
   best_ = std::move(best);

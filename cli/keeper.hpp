@@ -1,5 +1,6 @@
 // Keeps checkpoints: `last.ckpt`, and the best by the monitored metric under their own names. Writes in the
-// background: training stands still only for the copy of the weights, and for a write that is still under way.
+// background: training stands still only for the copy of the weights, and for a write that is still under
+// way.
 #pragma once
 
 #include <filesystem>
@@ -22,8 +23,9 @@ class Keeper {
   Keeper(std::filesystem::path folder, std::size_t keep, std::string monitor)
       : folder_(std::move(folder)), keep_(keep), monitor_(std::move(monitor)) {}
 
-  // `fill` copies weights and state into the snapshot, which keeps its memory from call to call, and gets the list of
-  // the best as it will be. Given a value of the monitored metric, the checkpoint joins them if it is good enough.
+  // `fill` copies weights and state into the snapshot, which keeps its memory from call to call, and gets the
+  // list of the best as it will be. Given a value of the monitored metric, the checkpoint joins them if it is
+  // good enough.
   Status save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill, std::int64_t epoch,
               const double* monitored);
   Status wait();  // for the write under way; its error, if it failed

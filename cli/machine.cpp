@@ -49,7 +49,8 @@ std::string cgroup_path(const std::string& root, const std::string& controller) 
 // The folders of a cgroup and its parents, up to the mount.
 std::vector<std::string> with_parents(const std::string& mount, std::string path) {
   std::vector<std::string> folders;
-  for (std::size_t slash; path.size() > 1 && (slash = path.rfind('/')) != std::string::npos; path.resize(slash))
+  for (std::size_t slash; path.size() > 1 && (slash = path.rfind('/')) != std::string::npos;
+       path.resize(slash))
     folders.push_back(mount + path + "/");
   folders.push_back(mount + "/");
   return folders;
@@ -57,11 +58,13 @@ std::vector<std::string> with_parents(const std::string& mount, std::string path
 
 struct MemoryFiles {
   const char *limit, *usage;
-  const char* cache;  // in memory.stat: page cache that goes back when asked for, and counts as usage all the same
+  const char*
+      cache;  // in memory.stat: page cache that goes back when asked for, and counts as usage all the same
 };
 
 // The tightest room that a cgroup or one of its parents leaves.
-std::optional<std::size_t> cgroup_room(const std::string& mount, const std::string& path, const MemoryFiles& files) {
+std::optional<std::size_t> cgroup_room(const std::string& mount, const std::string& path,
+                                       const MemoryFiles& files) {
   std::optional<std::size_t> room;
   for (const std::string& folder : with_parents(mount, path)) {
     const auto most = number_in(folder + files.limit), usage = number_in(folder + files.usage);
@@ -90,7 +93,8 @@ Machine this_machine(const std::string& root) {
   Machine m;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) m.cpus = static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    m.cpus = static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
 
   const std::string v2 = root + "/sys/fs/cgroup", v2_path = cgroup_path(root, "");
   m.cpus = cpus_within_quota(m.cpus, v2, v2_path);

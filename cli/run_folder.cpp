@@ -35,15 +35,16 @@ std::vector<fs::path> checkpoints_of(const fs::path& run) {
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored))
     if (entry.path().extension() == ".ckpt") found.emplace_back(entry.last_write_time(ignored), entry.path());
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : (a.second.filename() == "last.ckpt") > (b.second.filename() == "last.ckpt");
+    return a.first != b.first ? a.first > b.first
+                              : (a.second.filename() == "last.ckpt") > (b.second.filename() == "last.ckpt");
   });
   std::vector<fs::path> paths;
   for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
 }
 
-// Whether a folder's name is the one that make_run_folder gives: <stem>-<date>-<time>, perhaps with a number. The runs
-// of x-small.toml begin like those of x.toml.
+// Whether a folder's name is the one that make_run_folder gives: <stem>-<date>-<time>, perhaps with a number.
+// The runs of x-small.toml begin like those of x.toml.
 bool is_run_of(const std::string& stem, const std::string& name) {
   if (!name.starts_with(stem)) return false;
   constexpr std::string_view form = "-00000000-000000";
@@ -52,7 +53,8 @@ bool is_run_of(const std::string& stem, const std::string& name) {
     if (c >= '0' && c <= '9') c = '0';
   if (!rest.starts_with(form)) return false;
   rest.erase(0, form.size());
-  return rest.empty() || (rest.size() > 1 && rest[0] == '-' && rest.find_first_not_of('0', 1) == std::string::npos);
+  return rest.empty() ||
+         (rest.size() > 1 && rest[0] == '-' && rest.find_first_not_of('0', 1) == std::string::npos);
 }
 
 fs::path newest_run(const Config& c, const fs::path& config_file) {
@@ -88,14 +90,16 @@ Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
   }
 }
 
-Result<std::optional<Resume>> find_resume(const std::string& what, const Config& c, const fs::path& config_file) {
+Result<std::optional<Resume>> find_resume(const std::string& what, const Config& c,
+                                          const fs::path& config_file) {
   std::optional<Resume> found;
   if (what != "auto") {
     Result<Snapshot> snapshot = read_checkpoint(what);
     if (!snapshot) return snapshot.error();
     const fs::path file = fs::absolute(what).lexically_normal();
     if (file.parent_path().filename() != "checkpoints")
-      return Error{"resume", what, "is not in a run's checkpoints/ folder", "give the checkpoint where the run wrote it"};
+      return Error{"resume", what, "is not in a run's checkpoints/ folder",
+                   "give the checkpoint where the run wrote it"};
     found = Resume{file.parent_path().parent_path(), std::move(*snapshot), {}};
     return found;
   }

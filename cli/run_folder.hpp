@@ -1,4 +1,5 @@
-// A run's folder, runs/<name>/: made for each run, never overwritten. Also finds the checkpoint to go on from.
+// A run's folder, runs/<name>/: made for each run, never overwritten. Also finds the checkpoint to go on
+// from.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,8 @@
 namespace sluice {
 
 // log.dir/log.name, or log.dir/<config's file name>-<date>-<time> if no name is given.
-[[nodiscard]] Result<std::filesystem::path> make_run_folder(const Config& config, const std::filesystem::path& config_file);
+[[nodiscard]] Result<std::filesystem::path> make_run_folder(const Config& config,
+                                                            const std::filesystem::path& config_file);
 
 struct Resume {
   std::filesystem::path folder;  // the run to go on with

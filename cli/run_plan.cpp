@@ -10,22 +10,26 @@ constexpr std::size_t thread_scratch = 8 * MiB;  // holds a progressive image of
 constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files are smaller
 constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
 
-// Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients, momenta
-// and the checkpoint's copy, and on the CPU the activations (bytes per image at 224 px, fp32, forward and backward).
+// Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients,
+// momenta and the checkpoint's copy, and on the CPU the activations (bytes per image at 224 px, fp32, forward
+// and backward).
 std::size_t beside_the_data_path(const Config& c, const std::string& device) {
   struct Net {
     const char* arch;
     std::size_t parameters, activations;
   };
-  constexpr Net nets[] = {{"resnet18", 11'700'000, 60 * MiB}, {"resnet34", 21'800'000, 90 * MiB},
-                          {"resnet50", 25'600'000, 240 * MiB}, {"resnet101", 44'600'000, 360 * MiB}};
+  constexpr Net nets[] = {{"resnet18", 11'700'000, 60 * MiB},
+                          {"resnet34", 21'800'000, 90 * MiB},
+                          {"resnet50", 25'600'000, 240 * MiB},
+                          {"resnet101", 44'600'000, 360 * MiB}};
   std::size_t bytes = 1 * GiB;
   for (const Net& net : nets) {
     if (c.model.arch != net.arch) continue;
     bytes += 4 * 4 * net.parameters;
     const double scale = static_cast<double>(c.data.image_size * c.data.image_size) / (224.0 * 224.0);
     if (device == "cpu")
-      bytes += static_cast<std::size_t>(scale * static_cast<double>(net.activations) * static_cast<double>(c.train.batch));
+      bytes += static_cast<std::size_t>(scale * static_cast<double>(net.activations) *
+                                        static_cast<double>(c.train.batch));
   }
   return bytes;
 }
@@ -34,15 +38,17 @@ unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<st
 
 }  // namespace
 
-Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::string& device, std::size_t index_bytes) {
+Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::string& device,
+                         std::size_t index_bytes) {
   RunPlan plan;
   PipelineOptions& p = plan.pipeline;
 
   // Cores. With a GPU, decoding gets all but the two that feed it. On the CPU the network needs them all and
-  // decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that is late
-  // costs less than cores that idle while all batches are ready.
+  // decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that
+  // is late costs less than cores that idle while all batches are ready.
   const unsigned cpus = machine.cpus;
-  p.decode_threads = at_least_one(c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
+  p.decode_threads = at_least_one(
+      c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
   plan.torch_threads = at_least_one(c.train.threads.value_or(device == "cuda" ? 1 : cpus));
   // Readers sleep in the kernel; their number is how many requests storage sees at once.
   p.read_threads = at_least_one(c.pipeline.read_threads.value_or(16));
@@ -68,8 +74,9 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
     const std::size_t beside = beside_the_data_path(c, device);
     const std::size_t left = machine.memory > beside ? machine.memory - beside : 0;
     r.budget = std::min(left / 2, roomiest);
-    plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" + readable_bytes(machine.memory) +
-                         ") leaves beside about " + readable_bytes(beside) + " for libtorch, at most " + readable_bytes(roomiest);
+    plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" +
+                         readable_bytes(machine.memory) + ") leaves beside about " + readable_bytes(beside) +
+                         " for libtorch, at most " + readable_bytes(roomiest);
   }
   Result<BudgetSplit> split = split_budget(r);
   if (!split) {

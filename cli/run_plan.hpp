@@ -1,5 +1,5 @@
-// From a configuration and a machine to the numbers a run works with. The one place where cores are shared out
-// between TBB, I/O and torch, and where `"auto"` is settled.
+// From a configuration and a machine to the numbers a run works with. The one place where cores are shared
+// out between TBB, I/O and torch, and where `"auto"` is settled.
 #pragma once
 
 #include "cli/config.hpp"
@@ -17,8 +17,8 @@ struct RunPlan {
 };
 
 // `index_bytes`: what the data sets' indexes hold.
-[[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine, const std::string& device,
-                                       std::size_t index_bytes);
+[[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine,
+                                       const std::string& device, std::size_t index_bytes);
 
 // The folders of `data.train` and `data.val`, scanned.
 [[nodiscard]] Result<DataSets> scan_data(const Config& config);

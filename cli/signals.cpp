@@ -19,8 +19,10 @@ void handle(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &time);
   const long now = time.tv_sec * 1000 + time.tv_nsec / 1'000'000 + 1;
   long before = 0;
-  if (first_at.compare_exchange_strong(before, now)) caught = signal;
-  else if (now - before > 500) _exit(128 + signal);
+  if (first_at.compare_exchange_strong(before, now))
+    caught = signal;
+  else if (now - before > 500)
+    _exit(128 + signal);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM: the first is noted, for the run to end in good order; a second one ends the process at once.
+// SIGINT and SIGTERM: the first is noted, for the run to end in good order; a second one ends the process at
+// once.
 #pragma once
 
 namespace sluice {

@@ -32,7 +32,8 @@ Status cut_back(TrainerOptions& o) {
   Result<std::size_t> kept = cut_lines(o.folder / "metrics.jsonl", state.value("records", std::size_t{0}));
   if (!kept) return kept.error();
   o.records = *kept;
-  kept = cut_lines(o.folder / "quarantine.jsonl", state.value("bad", nlohmann::json::object()).value("lines", std::size_t{0}));
+  kept = cut_lines(o.folder / "quarantine.jsonl",
+                   state.value("bad", nlohmann::json::object()).value("lines", std::size_t{0}));
   if (!kept) return kept.error();
   return Done{};
 }
@@ -46,15 +47,20 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
   const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
   Result<RunPlan> plan = plan_run(config, this_machine(), *device, index_bytes);
   if (!plan) return plan.error();
-  RunShape shape{sets->train.size(), sets->val.size(), static_cast<std::uint32_t>(config.train.batch),
-                 static_cast<std::uint32_t>(config.train.epochs), static_cast<std::uint64_t>(config.train.max_steps),
+  RunShape shape{sets->train.size(),
+                 sets->val.size(),
+                 static_cast<std::uint32_t>(config.train.batch),
+                 static_cast<std::uint32_t>(config.train.epochs),
+                 static_cast<std::uint64_t>(config.train.max_steps),
                  static_cast<std::uint64_t>(config.train.seed)};
   Result<Sequence> sequence = Sequence::make(shape);
   if (!sequence) return sequence.error();
 
   const int classes = static_cast<int>(sets->train.class_names().size());
-  Prepared p{std::move(*plan), std::make_shared<const DataSets>(std::move(*sets)),
-             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, 0}, {}};
+  Prepared p{std::move(*plan),
+             std::make_shared<const DataSets>(std::move(*sets)),
+             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, 0},
+             {}};
   p.trainer.torch_threads = p.plan.torch_threads;
   if (!resume.empty()) {
     Result<std::optional<Resume>> found = find_resume(resume, config, arguments.file);
@@ -87,7 +93,9 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
   }
   std::ofstream out(p.trainer.folder / "config.toml");
   out << "# " << version_text() << "\n" << p.trainer.config_text;
-  if (!out.flush()) return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written", "is the disk full?"};
+  if (!out.flush())
+    return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written",
+                 "is the disk full?"};
   return p;
 }
 
@@ -96,12 +104,15 @@ std::vector<std::string> describe(const Prepared& p) {
   const Sequence& s = p.trainer.sequence;
   const auto count = [](std::uint64_t n) { return std::to_string(n); };
   std::vector<std::string> lines = {
-      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " + p.trainer.folder.string(),
-      count(s.shape().train_images) + " training and " + count(s.shape().val_images) + " validation images, " +
-          std::to_string(p.trainer.classes) + " classes; " + count(s.steps_per_epoch()) + " steps and " +
-          count(s.val_batches()) + " validation batches an epoch",
-      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " + count(p.plan.torch_threads) +
-          " torch; RAM of the data path (" + p.plan.budget_source + "):" + o.split.table()};
+      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " +
+          p.trainer.folder.string(),
+      count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
+          " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
+          count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
+          " validation batches an epoch",
+      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " +
+          count(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source +
+          "):" + o.split.table()};
   lines.insert(lines.end(), p.notes.begin(), p.notes.end());
   return lines;
 }
@@ -134,7 +145,8 @@ Result<std::unique_ptr<Log>> open_log(const fs::path& folder, std::size_t capaci
   options.on_error = [&graph](const Error& error) {
     if (Stop* stop = graph.stop) stop->fail(error);  // metrics that cannot be kept are lost work
   };
-  Result<LineSink> metrics = append_to((folder / "metrics.jsonl").string()), text = append_to((folder / "train.log").string());
+  Result<LineSink> metrics = append_to((folder / "metrics.jsonl").string()),
+                   text = append_to((folder / "train.log").string());
   if (!metrics) return metrics.error();
   if (!text) return text.error();
   options.metrics = [&graph, sink = std::move(*metrics)](std::string_view line) {
@@ -216,10 +228,18 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   });
   write_graph(folder, end.picture, title);
 
-  const std::optional<Error> failure = end.failure ? end.failure : saved ? std::nullopt : std::optional(saved.error());
+  const std::optional<Error> failure = end.failure ? end.failure
+                                       : saved     ? std::nullopt
+                                                   : std::optional(saved.error());
   const Diagnosis diagnosis = diagnose(end.picture);
-  log.put({"end", trainer.epoch(), trainer.steps(), {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
-           {{"reason", failure ? failure->text() : end.finished ? "finished" : "stopped"}, {"diagnosis", diagnosis.line}}});
+  log.put({"end",
+           trainer.epoch(),
+           trainer.steps(),
+           {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
+           {{"reason", failure        ? failure->text()
+                       : end.finished ? "finished"
+                                      : "stopped"},
+            {"diagnosis", diagnosis.line}}});
   if (failure) log.message(Level::error, failure->text());
   if (end.failure && !saved) log.message(Level::error, saved.error().text());
   if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");

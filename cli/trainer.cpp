@@ -20,7 +20,11 @@ void add(PhaseSums& to, const PhaseSums& more) {
 }
 
 json to_json(const PhaseSums& s) {
-  return {{"loss", s.loss}, {"count", s.count}, {"correct1", s.correct1}, {"correct5", s.correct5}, {"batches", s.batches}};
+  return {{"loss", s.loss},
+          {"count", s.count},
+          {"correct1", s.correct1},
+          {"correct5", s.correct5},
+          {"batches", s.batches}};
 }
 
 PhaseSums sums_from(const json& j) {
@@ -44,14 +48,19 @@ Values metrics(const std::string& phase, const PhaseSums& s) {
 // What must be the same for a position to mean the same.
 json shape_of(const TrainerOptions& o) {
   const RunShape& s = o.sequence.shape();
-  return {{"arch", o.config.model.arch}, {"classes", o.classes},         {"train_images", s.train_images},
-          {"val_images", s.val_images},  {"batch", s.batch},             {"seed", s.seed},
+  return {{"arch", o.config.model.arch},
+          {"classes", o.classes},
+          {"train_images", s.train_images},
+          {"val_images", s.val_images},
+          {"batch", s.batch},
+          {"seed", s.seed},
           {"image_size", o.config.data.image_size}};
 }
 
 Error not_finite(std::uint64_t step, double lr) {
   char text[120];
-  std::snprintf(text, sizeof text, "is not finite by step %llu, at learning rate %g", static_cast<unsigned long long>(step), lr);
+  std::snprintf(text, sizeof text, "is not finite by step %llu, at learning rate %g",
+                static_cast<unsigned long long>(step), lr);
   return {"step", "train/loss", text, "lower optim.lr or lengthen schedule.warmup_epochs"};
 }
 
@@ -63,12 +72,14 @@ Result<std::uint64_t> first_batch(const TrainerOptions& o) {
   const json now = shape_of(o);
   for (const auto& [key, value] : now.items())
     if (then.value(key, json()) != value)
-      return Error{"resume", o.resume->source, key + " was " + then.value(key, json()).dump() + " and is now " + value.dump(),
+      return Error{"resume", o.resume->source,
+                   key + " was " + then.value(key, json()).dump() + " and is now " + value.dump(),
                    "a run can only go on with the same network, data, batch, image size and seed"};
   const std::uint64_t steps = o.resume->state.at("step");
   const std::optional<std::uint64_t> at = o.sequence.after(steps, o.resume->state.at("validated"));
   if (!at)
-    return Error{"resume", o.resume->source, "stands at step " + std::to_string(steps) + ", past the end of this run",
+    return Error{"resume", o.resume->source,
+                 "stands at step " + std::to_string(steps) + ", past the end of this run",
                  "raise train.epochs or train.max_steps"};
   return *at;
 }
@@ -76,12 +87,19 @@ Result<std::uint64_t> first_batch(const TrainerOptions& o) {
 Trainer::Trainer(TrainerOptions options, Log& log)
     : o_(std::move(options)),
       log_(log),
-      keeper_(o_.folder / "checkpoints", static_cast<std::size_t>(o_.config.checkpoint.keep), o_.config.checkpoint.monitor),
+      keeper_(o_.folder / "checkpoints", static_cast<std::size_t>(o_.config.checkpoint.keep),
+              o_.config.checkpoint.monitor),
       bad_(o_.folder / "quarantine.jsonl", o_.config.data.max_bad),
       records_(o_.records) {
   const Config& c = o_.config;
-  schedule_ = {c.schedule.kind, c.schedule.interval, c.optim.lr, c.train.batch, c.optim.base_batch, c.train.epochs,
-               c.schedule.warmup_epochs, c.schedule.warmup_start};
+  schedule_ = {c.schedule.kind,
+               c.schedule.interval,
+               c.optim.lr,
+               c.train.batch,
+               c.optim.base_batch,
+               c.train.epochs,
+               c.schedule.warmup_epochs,
+               c.schedule.warmup_start};
   if (!o_.resume) return;
   const json& s = o_.resume->state;
   steps_ = s.at("step");
@@ -105,8 +123,8 @@ Status Trainer::prepare(const std::vector<Slot*>& slots, NodeStats& log_stats) {
     if (Status done = pin(o_.device, slot->memory().data(), slot->memory().size()); !done) return done;
     pinned_.push_back(slot);
   }
-  Result<Upload> upload =
-      Upload::create({o_.device, static_cast<int>(o_.config.train.batch), static_cast<int>(o_.config.data.image_size), 3});
+  Result<Upload> upload = Upload::create(
+      {o_.device, static_cast<int>(o_.config.train.batch), static_cast<int>(o_.config.data.image_size), 3});
   if (!upload) return upload.error();
   upload_.emplace(std::move(*upload));
   return Done{};
@@ -169,7 +187,8 @@ Status Trainer::step(Batch& batch) {
   if (training && plan.in_phase == 0) epoch_sums_ = since_record_ = {};
   const std::uint64_t images = training ? o_.sequence.shape().train_images : o_.sequence.shape().val_images;
   for (const Bad& b : on_device->bad)
-    log_.message(Level::warning, b.file + ": " + b.cause + (b.replacement.empty() ? "; left out" : "; replaced"));
+    log_.message(Level::warning,
+                 b.file + ": " + b.cause + (b.replacement.empty() ? "; left out" : "; replaced"));
   Status done = bad_.note(plan, images, on_device->bad);
   if (!done) {
     on_device->batch.release();
@@ -183,7 +202,8 @@ Status Trainer::over() {
   Status saved = Done{};
   if (step_ && sound_ && unsaved_) saved = save(nullptr);
   if (Status written = keeper_.wait(); saved) saved = std::move(written);
-  if (saved && saved_here_) log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
+  if (saved && saved_here_)
+    log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
   step_.reset();
   return saved;
 }
@@ -201,7 +221,8 @@ void Trainer::put(Record record) {
 
 Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   const auto per_epoch = static_cast<std::int64_t>(o_.sequence.steps_per_epoch());
-  const double lr = learning_rate(schedule_, plan.epoch, static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
+  const double lr = learning_rate(schedule_, plan.epoch,
+                                  static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
   sound_ = false;
   if (Status done = step_->train(std::move(batch), lr); !done) return done;
   sound_ = unsaved_ = true;
@@ -212,8 +233,10 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
     Record record{"train", plan.epoch, steps(), metrics("train", since_record_), {}};
     const Interval::Figures f = phase_.since_last();
     shown_ = {{"train/loss", record.values[0].second}, {"train/lr", lr}, {"img/s", f.images_per_s}};
-    record.values.insert(record.values.end(), {{"train/lr", lr}, {"step_ms", f.step_ms},
-                                               {"images_per_s", f.images_per_s}, {"data_wait", f.data_wait}});
+    record.values.insert(record.values.end(), {{"train/lr", lr},
+                                               {"step_ms", f.step_ms},
+                                               {"images_per_s", f.images_per_s},
+                                               {"data_wait", f.data_wait}});
     since_record_ = {};
     put(std::move(record));
   }
@@ -232,7 +255,8 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   if (!sums) return sums.error();
   if (sums->eval.not_finite > 0) {
     sound_ = false;
-    return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch), "lower optim.lr"};
+    return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
+                 "lower optim.lr"};
   }
   Record record{"val", plan.epoch, steps(), metrics("val", sums->eval), {}};
   Values summary = metrics("train", epoch_sums_);
@@ -249,7 +273,8 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   return save(&monitored);
 }
 
-// The sums of the steps since the last time; a loss that is not finite ends the run, and nothing is saved over.
+// The sums of the steps since the last time; a loss that is not finite ends the run, and nothing is saved
+// over.
 Status Trainer::read_back(double lr) {
   Result<StepSums> sums = step_->read_back();
   if (!sums) return sums.error();
@@ -266,8 +291,13 @@ void Trainer::report(const BatchPlan& plan) {
   const Interval::Figures figures = phase_.whole();
   const std::string epoch = "poch " + std::to_string(plan.epoch);
   const auto done = static_cast<std::int64_t>(plan.in_phase + 1);
-  Progress p{"E" + epoch, "e" + epoch, done, static_cast<std::int64_t>(plan.phase_batches),
-             done - static_cast<std::int64_t>(figures.batches), figures.seconds, shown_};
+  Progress p{"E" + epoch,
+             "e" + epoch,
+             done,
+             static_cast<std::int64_t>(plan.phase_batches),
+             done - static_cast<std::int64_t>(figures.batches),
+             figures.seconds,
+             shown_};
   if (plan.split == Split::val) {
     p.label = "Validation";
     p.plain = "e" + epoch + " validation";
@@ -277,20 +307,30 @@ void Trainer::report(const BatchPlan& plan) {
 }
 
 json Trainer::state(const std::vector<Keeper::Best>& best) const {
-  json state = {{"step", steps_}, {"validated", validated_}, {"epoch", epoch()}, {"records", records_},
-                {"epoch_sums", to_json(epoch_sums_)}, {"since_record", to_json(since_record_)},
-                {"bad", bad_.state()}, {"shape", shape_of(o_)}, {"config", o_.config_text}, {"best", json::array()}};
+  json state = {{"step", steps_},
+                {"validated", validated_},
+                {"epoch", epoch()},
+                {"records", records_},
+                {"epoch_sums", to_json(epoch_sums_)},
+                {"since_record", to_json(since_record_)},
+                {"bad", bad_.state()},
+                {"shape", shape_of(o_)},
+                {"config", o_.config_text},
+                {"best", json::array()}};
   for (const Keeper::Best& b : best) state["best"].push_back({{"score", b.score}, {"file", b.file}});
   return state;
 }
 
 Status Trainer::save(const double* monitored) {
-  // Metrics of the steps since the last record are read now, so that a resumed run goes on with the same sums.
+  // Metrics of the steps since the last record are read now, so that a resumed run goes on with the same
+  // sums.
   if (Status read = read_back(shown_.size() > 1 ? shown_[1].second : 0); !read) return read;
-  Status saved = keeper_.save([&](Snapshot& s, const std::vector<Keeper::Best>& best) {
-    s.state = state(best);
-    return step_->snapshot(s);
-  }, epoch(), monitored);
+  Status saved = keeper_.save(
+      [&](Snapshot& s, const std::vector<Keeper::Best>& best) {
+        s.state = state(best);
+        return step_->snapshot(s);
+      },
+      epoch(), monitored);
   if (saved) unsaved_ = false, saved_here_ = true;
   return saved;
 }

@@ -1,5 +1,6 @@
-// What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, tells the
-// log, keeps checkpoints and knows the position to resume from. Free of torch: the network is behind nodes/step.
+// What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, tells
+// the log, keeps checkpoints and knows the position to resume from. Free of torch: the network is behind
+// nodes/step.
 #pragma once
 
 #include <filesystem>
@@ -32,8 +33,8 @@ struct TrainerOptions {
   std::size_t records = 0;  // that metrics.jsonl holds already
 };
 
-// The batch where a run starts: 0, or where the checkpoint stood. Refuses one of another network or other data, and
-// one that stands past the end of this run.
+// The batch where a run starts: 0, or where the checkpoint stood. Refuses one of another network or other
+// data, and one that stands past the end of this run.
 [[nodiscard]] Result<std::uint64_t> first_batch(const TrainerOptions& options);
 
 class Trainer {
@@ -49,7 +50,7 @@ class Trainer {
 
   Status begin();  // these on step's thread
   Status step(Batch& batch);
-  Status over();   // saves `last` if the weights are sound, and waits for what is being written
+  Status over();  // saves `last` if the weights are sound, and waits for what is being written
 
   [[nodiscard]] const Sequence& sequence() const { return o_.sequence; }
   [[nodiscard]] std::int64_t epoch() const;
@@ -75,9 +76,9 @@ class Trainer {
   std::optional<Upload> upload_;
   std::optional<Step> step_;
 
-  std::uint64_t steps_ = 0;      // finished; with `validated_` the position
-  bool validated_ = false;       // the validation after the last step is finished too
-  bool sound_ = true;            // the weights are not in mid-change, nor known to be not finite
+  std::uint64_t steps_ = 0;  // finished; with `validated_` the position
+  bool validated_ = false;   // the validation after the last step is finished too
+  bool sound_ = true;        // the weights are not in mid-change, nor known to be not finite
   bool unsaved_ = false, saved_here_ = false;
   std::size_t records_ = 0;
   PhaseSums epoch_sums_, since_record_;

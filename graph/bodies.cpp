@@ -13,7 +13,8 @@ std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots) {
 
 std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
   std::vector<std::unique_ptr<Slot>> slots;
-  for (unsigned i = 0; i < o.split.slots; ++i) slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes));
+  for (unsigned i = 0; i < o.split.slots; ++i)
+    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes));
   return slots;
 }
 
@@ -26,14 +27,17 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       stop_(stop),
       wake_(wake),
       lane_account_(ledger.open("big lane", options.split.lane)),
-      chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes), wake),
-      samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch, options.split.grant_chunks),
+      chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
+              wake),
+      samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch,
+               options.split.grant_chunks),
       slots_(make_slots(options)),
       gate_(pointers(slots_), options.first_batch),
       nodes_(lay_out(registry, options_, fills(queues))) {
   // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
   ledger.open("index", options.split.index).charge(options.split.index);
-  ledger.open("batch slots", options.split.slots * options.split.slot_bytes).charge(options.split.slots * options.split.slot_bytes);
+  ledger.open("batch slots", options.split.slots * options.split.slot_bytes)
+      .charge(options.split.slots * options.split.slot_bytes);
   ledger.open("tickets", options.split.tickets).charge(options.split.tickets);
   ledger.open("scratch", options.split.scratch).charge(options.split.scratch);
 }
@@ -79,7 +83,8 @@ bool Bodies::checked(const char* stage, const std::string& subject, const std::f
   return false;
 }
 
-bool Bodies::batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body, Batch& batch) {
+bool Bodies::batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
+                         Batch& batch) {
   const Serving serving(stats);
   return checked(stage, "batch " + std::to_string(batch.number), [&] { return body(batch); });
 }
@@ -91,12 +96,14 @@ void Bodies::admit(const Emit& to_read) {
     Sample* sample = nullptr;
     // Credit last: giving it back would wake this very body, over and over.
     if (in_flight_.load(std::memory_order_relaxed) < options_.split.read_ahead) sample = samples_.take();
-    if (sample && !chunks_.try_grant(options_.split.grant_chunks)) samples_.give_back(std::exchange(sample, nullptr));
+    if (sample && !chunks_.try_grant(options_.split.grant_chunks))
+      samples_.give_back(std::exchange(sample, nullptr));
     if (!sample) {
       if (admission_blocked_ == 0) admission_blocked_ = now_ns();
       return;
     }
-    if (const Nanoseconds since = std::exchange(admission_blocked_, 0)) nodes_.sampler.waited_for_bound(now_ns() - since);
+    if (const Nanoseconds since = std::exchange(admission_blocked_, 0))
+      nodes_.sampler.waited_for_bound(now_ns() - since);
     std::optional<Ticket> ticket;
     nodes_.sampler.arrive();
     {
@@ -141,7 +148,8 @@ void Bodies::read(Sample* sample) {
     chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
     return sample->chunks;
   };
-  const Outcome outcome = guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
+  const Outcome outcome =
+      guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
   nodes_.gate.arrive();
   if (outcome.kind == Outcome::Kind::done) {
     for (std::uint8_t* chunk : sample->chunks) {
@@ -176,9 +184,8 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
 
 bool Bodies::decode(Sample* sample) {
   const Serving serving(nodes_.decode);
-  Outcome outcome = guarded("decode", sample->ticket, [&] {
-    return stages_.decode(sample->ticket, sample->pieces, *sample->slot);
-  });
+  Outcome outcome = guarded("decode", sample->ticket,
+                            [&] { return stages_.decode(sample->ticket, sample->pieces, *sample->slot); });
   give_bytes_back(sample);
   if (outcome.kind == Outcome::Kind::done) {
     nodes_.augment.arrive();
@@ -196,7 +203,8 @@ void Bodies::lane(Sample* sample) {
   (void)guarded("big lane", sample->ticket, [&] {
     Outcome outcome = stages_.lane(sample->ticket, sample->trouble, *sample->slot, stop_);
     if (outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::fatal) return outcome;
-    return Outcome::fatal({"big lane", outcome.error.subject, "the lane must settle a sample; " + outcome.error.cause, ""});
+    return Outcome::fatal(
+        {"big lane", outcome.error.subject, "the lane must settle a sample; " + outcome.error.cause, ""});
   });
   lane_account_.release(options_.split.lane);
   nodes_.augment.arrive();

@@ -1,6 +1,6 @@
 // What each node does with a sample, apart from the stage's own work: admission by credit, trimming, parking,
-// giving bytes and slots back, counting, and turning whatever goes wrong into a failure that names stage and file.
-// No TBB here: the pipeline calls these from its nodes and threads.
+// giving bytes and slots back, counting, and turning whatever goes wrong into a failure that names stage and
+// file. No TBB here: the pipeline calls these from its nodes and threads.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,17 @@ class Bodies {
   Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop, Registry& registry,
          const std::function<void()>& wake, const Fills& queues);
 
-  void admit(const Emit& to_read);                                              // serial
-  void read(Sample* sample);                                                    // on a reader thread
-  void gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane);  // serial; one of the two is null
-  [[nodiscard]] bool decode(Sample* sample);                                    // false: on to the big lane
-  void lane(Sample* sample);                                                    // on the lane's thread
+  void admit(const Emit& to_read);  // serial
+  void read(Sample* sample);        // on a reader thread
+  void gate(Sample* arrived, Slot* returned, const Emit& to_decode,
+            const Emit& to_lane);             // serial; one of the two is null
+  [[nodiscard]] bool decode(Sample* sample);  // false: on to the big lane
+  void lane(Sample* sample);                  // on the lane's thread
   void augment(Sample* sample);
-  [[nodiscard]] Slot* collate(Sample* sample);                                  // the slot, once it is full
-  [[nodiscard]] bool upload(Batch& batch) { return batch_stage("upload", nodes_.upload, stages_.upload, batch); }
+  [[nodiscard]] Slot* collate(Sample* sample);  // the slot, once it is full
+  [[nodiscard]] bool upload(Batch& batch) {
+    return batch_stage("upload", nodes_.upload, stages_.upload, batch);
+  }
   [[nodiscard]] bool step(Batch& batch) { return batch_stage("step", nodes_.step, stages_.step, batch); }
   [[nodiscard]] bool step_begin();
   void step_over();
@@ -42,7 +45,8 @@ class Bodies {
  private:
   Outcome guarded(const char* stage, const Ticket& ticket, const std::function<Outcome()>& body);
   bool checked(const char* stage, const std::string& subject, const std::function<Status()>& body);
-  bool batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body, Batch& batch);
+  bool batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
+                   Batch& batch);
   void give_bytes_back(Sample* sample);
   [[nodiscard]] Fills fills(Fills queues);
 

@@ -1,6 +1,6 @@
-// Read-ahead memory: one mapping cut into chunks of 16 KiB. A file's bytes are a list of chunks, so there is no
-// fragmentation and no per-file allocation. A sample is first granted credit for a fixed number of chunks; once
-// the file is open, the credit is trimmed to what the file needs, and only then are chunks taken.
+// Read-ahead memory: one mapping cut into chunks of 16 KiB. A file's bytes are a list of chunks, so there is
+// no fragmentation and no per-file allocation. A sample is first granted credit for a fixed number of chunks;
+// once the file is open, the credit is trimmed to what the file needs, and only then are chunks taken.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ class ChunkPool {
   ChunkPool(std::size_t chunks, Account& account, std::function<void()> on_credit);
 
   [[nodiscard]] bool try_grant(std::size_t chunks);
-  void give_back_credit(std::size_t chunks);                            // credit for which no chunk was taken
-  void take(std::size_t chunks, std::vector<std::uint8_t*>& into);      // within the credit held: never waits
-  void give_back(std::vector<std::uint8_t*>& chunks);                   // chunks and their credit; empties the list
+  void give_back_credit(std::size_t chunks);                        // credit for which no chunk was taken
+  void take(std::size_t chunks, std::vector<std::uint8_t*>& into);  // within the credit held: never waits
+  void give_back(std::vector<std::uint8_t*>& chunks);  // chunks and their credit; empties the list
 
   [[nodiscard]] std::size_t total() const { return total_; }
   [[nodiscard]] std::size_t granted() const;

@@ -8,8 +8,9 @@
 namespace sluice {
 
 struct Diagnosis {
-  std::string bound_by;  // "step", "read", "decode", "augment", "big lane", "upload", "log", "budget" or "start-up"
-  std::string line;      // "bound by read (...): raise pipeline.read_threads ..."
+  std::string
+      bound_by;  // "step", "read", "decode", "augment", "big lane", "upload", "log", "budget" or "start-up"
+  std::string line;  // "bound by read (...): raise pipeline.read_threads ..."
 };
 
 [[nodiscard]] Diagnosis diagnose(const Picture& picture);

@@ -1,5 +1,5 @@
-// A Picture of the graph as Graphviz DOT: bounds on the edges, and after or during a run the figures of each node
-// and a colour on each edge by how full it is.
+// A Picture of the graph as Graphviz DOT: bounds on the edges, and after or during a run the figures of each
+// node and a colour on each edge by how full it is.
 #pragma once
 
 #include <string>

@@ -2,7 +2,8 @@
 
 namespace sluice {
 
-SlotGate::SlotGate(const std::vector<Slot*>& slots, std::uint64_t first_batch) : bound_(slots), next_(first_batch) {
+SlotGate::SlotGate(const std::vector<Slot*>& slots, std::uint64_t first_batch)
+    : bound_(slots), next_(first_batch) {
   for (Slot* slot : bound_) slot->bind(next_++);
 }
 

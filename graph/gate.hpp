@@ -1,5 +1,6 @@
-// The slot gate: binds batch slots to batch numbers, strictly in order. A sample whose batch has no slot yet is
-// parked: it holds its compressed bytes, but no thread. Pure bookkeeping; the graph calls it from one serial node.
+// The slot gate: binds batch slots to batch numbers, strictly in order. A sample whose batch has no slot yet
+// is parked: it holds its compressed bytes, but no thread. Pure bookkeeping; the graph calls it from one
+// serial node.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ class SlotGate {
  private:
   static void admit(Sample* sample, Slot* slot, std::vector<Sample*>& go);
 
-  std::vector<Slot*> bound_;  // few: searched from end to end
-  std::uint64_t next_;        // the first batch without a slot
+  std::vector<Slot*> bound_;                           // few: searched from end to end
+  std::uint64_t next_;                                 // the first batch without a slot
   std::unordered_map<std::uint64_t, Sample*> parked_;  // chains through next_parked
   std::size_t parked_count_ = 0;
 };

@@ -17,8 +17,8 @@ void Account::charge(std::size_t bytes) {
   const std::size_t now = held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (now > bound_) {
     held_.fetch_sub(bytes, std::memory_order_relaxed);
-    throw std::logic_error("ledger: " + name_ + " would hold " + std::to_string(now) + " bytes, its bound is " +
-                           std::to_string(bound_));
+    throw std::logic_error("ledger: " + name_ + " would hold " + std::to_string(now) +
+                           " bytes, its bound is " + std::to_string(bound_));
   }
   raise_to(peak_, now);
   raise_to(ledger_.peak_, ledger_.held_.fetch_add(bytes, std::memory_order_relaxed) + bytes);

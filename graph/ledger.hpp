@@ -1,6 +1,6 @@
-// The byte ledger: who may hold how many bytes of the data path's budget, who holds them now, and the most that
-// was ever held. Accounts are opened before the run and their bounds add up to no more than the budget, so the
-// budget cannot be overrun; a charge past an account's bound is a programming error and throws.
+// The byte ledger: who may hold how many bytes of the data path's budget, who holds them now, and the most
+// that was ever held. Accounts are opened before the run and their bounds add up to no more than the budget,
+// so the budget cannot be overrun; a charge past an account's bound is a programming error and throws.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ class Ledger;
 
 class Account {
  public:
-  Account(Ledger& ledger, std::string name, std::size_t bound) : ledger_(ledger), name_(std::move(name)), bound_(bound) {}
+  Account(Ledger& ledger, std::string name, std::size_t bound)
+      : ledger_(ledger), name_(std::move(name)), bound_(bound) {}
   void charge(std::size_t bytes);
   void release(std::size_t bytes);
   [[nodiscard]] std::size_t held() const { return held_.load(std::memory_order_relaxed); }

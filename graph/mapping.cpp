@@ -15,7 +15,8 @@ std::size_t round_to_pages(std::size_t bytes) {
 
 Mapping::Mapping(std::size_t bytes) : bytes_(round_to_pages(bytes)) {
   if (bytes_ == 0) return;
-  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
   data_ = static_cast<std::uint8_t*>(at);
 }

@@ -1,5 +1,5 @@
-// Zeroed memory mapped straight from the kernel: page-aligned, counted to the byte, resident only once touched,
-// and given back whole. Batch slots and read-ahead live in such mappings, never on the heap.
+// Zeroed memory mapped straight from the kernel: page-aligned, counted to the byte, resident only once
+// touched, and given back whole. Batch slots and read-ahead live in such mappings, never on the heap.
 #pragma once
 
 #include <cstddef>

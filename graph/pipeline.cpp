@@ -32,28 +32,32 @@ void send(Port& port, Message* message) {
   port.try_put(message);
 }
 
-// The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and slots.
+// The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and
+// slots.
 struct Wiring {
-  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated, std::atomic<bool>& woken)
+  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated,
+         std::atomic<bool>& woken)
       : sampler(g, flow::serial,
                 [&](const Wake&, auto& out) {
                   const BodyOrder order(&g, &sampler);
                   woken.exchange(false);  // also acquires what the waker did before
                   b.admit([&](Sample* s) { send(std::get<0>(out), s); });
                 }),
-        read(g, flow::unlimited, [&](Sample* s, auto&) {
-          message_received(s);
-          const BodyOrder order(&g);
-          readers.submit(s);
-        }),
+        read(g, flow::unlimited,
+             [&](Sample* s, auto&) {
+               message_received(s);
+               const BodyOrder order(&g);
+               readers.submit(s);
+             }),
         gate(g, flow::serial,
              [&](const GateMessage& m, auto& out) {
                Sample* const arrived = m.index() == 0 ? std::get<Sample*>(m) : nullptr;
                Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);
                message_received(arrived ? static_cast<void*>(arrived) : returned);
                const BodyOrder order(&g, &gate);
-               b.gate(arrived, returned,
-                      [&](Sample* s) { send(std::get<0>(out), s); }, [&](Sample* s) { send(std::get<1>(out), s); });
+               b.gate(
+                   arrived, returned, [&](Sample* s) { send(std::get<0>(out), s); },
+                   [&](Sample* s) { send(std::get<1>(out), s); });
              }),
         decode(g, b.options().decode_threads,
                [&](Sample* s, auto& out) {
@@ -61,11 +65,12 @@ struct Wiring {
                  const BodyOrder order(&g);
                  b.decode(s) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
                }),
-        lane(g, flow::unlimited, [&](Sample* s, auto&) {
-          message_received(s);
-          const BodyOrder order(&g);
-          lane_worker.submit(s);
-        }),
+        lane(g, flow::unlimited,
+             [&](Sample* s, auto&) {
+               message_received(s);
+               const BodyOrder order(&g);
+               lane_worker.submit(s);
+             }),
         augment(g, b.options().decode_threads,
                 [&](Sample* s) {
                   message_received(s);
@@ -80,10 +85,11 @@ struct Wiring {
                   const BodyOrder order(&g, &collate);
                   if (Slot* full = b.collate(s)) send(std::get<0>(out), full);
                 }),
-        in_order(g, [first = b.options().first_batch](Slot* slot) {
-          message_received(slot);
-          return slot->batch() - first;
-        }),
+        in_order(g,
+                 [first = b.options().first_batch](Slot* slot) {
+                   message_received(slot);
+                   return slot->batch() - first;
+                 }),
         to_upload(g, flow::serial, [&](Slot* slot) {
           message_received(slot);
           const BodyOrder order(&g, &to_upload);
@@ -127,14 +133,16 @@ struct Pipeline::Impl {
       : ledger(l),
         collated(options.split.slots),
         uploaded(options.device_queue),
-        bodies(options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
+        bodies(
+            options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
         give_slot_back([this](Slot* slot) {
           message_sent(slot);
           wiring->gate.try_put(slot);
         }),
         readers(options.read_threads, hooks([this](Sample* s) { bodies.read(s); },
                                             [this](Sample* s) { send(wiring->read.gateway(), s); })),
-        lane(1, hooks([this](Sample* s) { bodies.lane(s); }, [this](Sample* s) { send(wiring->lane.gateway(), s); })),
+        lane(1, hooks([this](Sample* s) { bodies.lane(s); },
+                      [this](Sample* s) { send(wiring->lane.gateway(), s); })),
         parallelism(oneapi::tbb::global_control::max_allowed_parallelism, options.decode_threads + 1),
         arena(static_cast<int>(options.decode_threads) + 1, 1) {
     // Made inside the arena: a flow graph runs its tasks where it was constructed.
@@ -154,7 +162,8 @@ struct Pipeline::Impl {
   }
 
   Workers::Hooks hooks(std::function<void(Sample*)> work, std::function<void(Sample*)> deliver) {
-    return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); }, [this] { wiring->g.release_wait(); }};
+    return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); },
+            [this] { wiring->g.release_wait(); }};
   }
 
   Fills queue_fills() {
@@ -185,7 +194,8 @@ struct Pipeline::Impl {
   void step_loop() {
     const bool ready = bodies.step_begin();
     finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
-    for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch; ready && left > 0; --left) {
+    for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
+         ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
       std::optional<Batch> batch = uploaded.pop();
       if (!batch) break;
@@ -238,10 +248,12 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
     });
     p.wake();
   } catch (const std::exception& e) {
-    p.stop.fail({"graph", "", std::string("cannot start a thread: ") + e.what(), "raise the limit of processes"});
+    p.stop.fail(
+        {"graph", "", std::string("cannot start a thread: ") + e.what(), "raise the limit of processes"});
     if (!step.joinable()) over = true;
   }
-  for (std::unique_lock lock(mutex); !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
+  for (std::unique_lock lock(mutex);
+       !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
     lock.unlock();
     p.registry.observe();
     try {

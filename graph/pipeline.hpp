@@ -1,6 +1,6 @@
-// The running graph: oneTBB nodes wired in one place, the threads that may block beside them, and the way a run
-// ends: every batch stepped, a failure, or a stop from outside. Nothing is left running when run() returns, except
-// a thread stuck in a read that never comes back.
+// The running graph: oneTBB nodes wired in one place, the threads that may block beside them, and the way a
+// run ends: every batch stepped, a failure, or a stop from outside. Nothing is left running when run()
+// returns, except a thread stuck in a read that never comes back.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct RunEnd {
 
 class Pipeline {
  public:
-  // The ledger must have been made for the split's budget; the pipeline opens its accounts there. It must live as long
-  // as the pipeline, and after an abandoned run as long as the process.
+  // The ledger must have been made for the split's budget; the pipeline opens its accounts there. It must
+  // live as long as the pipeline, and after an abandoned run as long as the process.
   Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger);
   ~Pipeline();
 

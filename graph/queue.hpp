@@ -1,5 +1,5 @@
-// A bounded queue between two threads that may block. push() waits while it is full and pop() while it is empty;
-// close() wakes both, after which nothing goes in and nothing comes out.
+// A bounded queue between two threads that may block. push() waits while it is full and pop() while it is
+// empty; close() wakes both, after which nothing goes in and nothing comes out.
 #pragma once
 
 #include <condition_variable>

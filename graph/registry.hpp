@@ -1,5 +1,5 @@
-// The register of a graph's nodes and edges: names, concurrency, bounds and counters. Drawing and diagnosis read
-// a Picture taken from it, never the running graph.
+// The register of a graph's nodes and edges: names, concurrency, bounds and counters. Drawing and diagnosis
+// read a Picture taken from it, never the running graph.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@ namespace sluice {
 
 struct EdgeFigures {
   std::string from, to;
-  std::string bound;           // in words: "64 files, 16.0 MiB"
-  bool feedback = false;       // credit or slot coming back, against the flow
-  double limit = 0;            // 0: not measured
-  double used = 0, mean = 0;   // now, and over the run so far
+  std::string bound;          // in words: "64 files, 16.0 MiB"
+  bool feedback = false;      // credit or slot coming back, against the flow
+  double limit = 0;           // 0: not measured
+  double used = 0, mean = 0;  // now, and over the run so far
 };
 
 struct Picture {

@@ -3,7 +3,8 @@
 namespace sluice {
 
 std::size_t Sample::bytes_with(std::size_t chunks) {
-  return sizeof(Sample) + sizeof(Sample*) + chunks * (sizeof(std::uint8_t*) + sizeof(std::span<const std::uint8_t>));
+  return sizeof(Sample) + sizeof(Sample*) +
+         chunks * (sizeof(std::uint8_t*) + sizeof(std::span<const std::uint8_t>));
 }
 
 SamplePool::SamplePool(std::size_t count, std::size_t chunks_each) : samples_(count) {

@@ -1,5 +1,5 @@
-// One sample on its way through the graph, and the fixed pool they come from. Messages between nodes are pointers
-// into this pool: nothing is allocated or lost per sample, and a cancelled run leaks nothing.
+// One sample on its way through the graph, and the fixed pool they come from. Messages between nodes are
+// pointers into this pool: nothing is allocated or lost per sample, and a cancelled run leaks nothing.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ struct Sample {
   std::vector<std::uint8_t*> chunks;  // the file's bytes
   std::vector<std::span<const std::uint8_t>> pieces;
   Slot* slot = nullptr;
-  bool lane = false;                  // must go through the big lane
-  std::optional<Error> trouble;       // there: why its own content cannot be used
+  bool lane = false;             // must go through the big lane
+  std::optional<Error> trouble;  // there: why its own content cannot be used
   Sample* next_parked = nullptr;
 
   // What one takes of the budget, with room for the chunks of a grant.

@@ -5,7 +5,8 @@
 namespace sluice {
 
 std::size_t Slot::bytes_for(std::uint32_t places, std::size_t place_bytes) {
-  const std::size_t pixels = (places * place_bytes + alignof(std::int32_t) - 1) / alignof(std::int32_t) * alignof(std::int32_t);
+  const std::size_t pixels =
+      (places * place_bytes + alignof(std::int32_t) - 1) / alignof(std::int32_t) * alignof(std::int32_t);
   return round_to_pages(pixels + places * sizeof(std::int32_t));
 }
 

@@ -21,8 +21,10 @@ constexpr unsigned least_slots = 2;
 std::string readable_bytes(std::size_t bytes) {
   char text[32];
   const double kib = static_cast<double>(bytes) / 1024.0;
-  if (kib < 1024) std::snprintf(text, sizeof text, "%.0f KiB", kib);
-  else std::snprintf(text, sizeof text, "%.1f MiB", kib / 1024);
+  if (kib < 1024)
+    std::snprintf(text, sizeof text, "%.0f KiB", kib);
+  else
+    std::snprintf(text, sizeof text, "%.1f MiB", kib / 1024);
   return text;
 }
 
@@ -36,7 +38,8 @@ std::string BudgetSplit::table() const {
     std::snprintf(text, sizeof text, "\n  %-12s %12s  %s", owner, readable_bytes(bytes).c_str(), how.c_str());
     return std::string(text);
   };
-  return line("index", index, "names of all files") + line("scratch", scratch, "codec memory of the decode threads") +
+  return line("index", index, "names of all files") +
+         line("scratch", scratch, "codec memory of the decode threads") +
          line("tickets", tickets, "bookkeeping of the samples on their way") +
          line("big lane", lane, "data.max_file + data.max_scratch, one at a time") +
          line("batch slots", slots * slot_bytes, std::to_string(slots) + " x " + readable_bytes(slot_bytes)) +
@@ -58,7 +61,8 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
   // The least that runs: the slots that were asked for (two if nothing was said), and read-ahead for as many
   // files as there are decode threads, and one more.
   const std::size_t ticket = Sample::bytes_with(s.grant_chunks);
-  const std::size_t slot_tickets = r.batch * ticket;  // what a slot adds to the samples that can be on their way
+  const std::size_t slot_tickets =
+      r.batch * ticket;  // what a slot adds to the samples that can be on their way
   const unsigned wanted_slots = std::max(r.slots.value_or(least_slots), least_slots);
   const std::size_t least_chunks = (r.decode_threads + 1) * s.grant_chunks;
   const auto needed = [&](unsigned slots) {
@@ -71,11 +75,14 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     s.read_ahead = least_chunks;
     s.tickets = least_chunks * ticket + wanted_slots * slot_tickets;
     Error e{"budget", "budget.ram = " + readable_bytes(r.budget), "", ""};
-    e.cause = "too small; these settings need at least " + readable_bytes(needed(wanted_slots)) + ":" + s.table() + "\n ";
+    e.cause = "too small; these settings need at least " + readable_bytes(needed(wanted_slots)) + ":" +
+              s.table() + "\n ";
     const std::size_t mib = 1024 * 1024;
-    e.hint = "set budget.ram to \"" + std::to_string((needed(wanted_slots) + mib - 1) / mib) + "MiB\" or more" +
+    e.hint = "set budget.ram to \"" + std::to_string((needed(wanted_slots) + mib - 1) / mib) +
+             "MiB\" or more" +
              (wanted_slots > least_slots && needed(least_slots) <= r.budget
-                  ? ", or pipeline.prefetch to " + std::to_string((r.budget - needed(0)) / (s.slot_bytes + slot_tickets))
+                  ? ", or pipeline.prefetch to " +
+                        std::to_string((r.budget - needed(0)) / (s.slot_bytes + slot_tickets))
                   : ", or lower train.batch, data.image_size, data.max_scratch or data.max_file");
     return e;
   }
@@ -89,9 +96,11 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     const std::size_t cap = half > 4 * auto_slots_roomy ? auto_slots_roomy : auto_slots;
     s.slots = static_cast<unsigned>(std::clamp<std::size_t>(std::min(half, cap), least_slots, fit));
   }
-  const std::size_t rest = r.budget - (s.index + s.scratch + s.lane + s.slots * (s.slot_bytes + slot_tickets));
+  const std::size_t rest =
+      r.budget - (s.index + s.scratch + s.lane + s.slots * (s.slot_bytes + slot_tickets));
   const std::size_t most_chunks = rest / (ChunkPool::chunk_bytes + ticket);
-  s.read_ahead = std::min(r.read_ahead.value_or(auto_read_ahead), most_chunks);  // a file takes a chunk at least
+  s.read_ahead =
+      std::min(r.read_ahead.value_or(auto_read_ahead), most_chunks);  // a file takes a chunk at least
   s.chunks = std::clamp(s.read_ahead * s.grant_chunks, least_chunks, most_chunks);
   s.tickets = s.read_ahead * ticket + s.slots * slot_tickets;
   return s;

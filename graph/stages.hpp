@@ -1,5 +1,6 @@
-// What the graph asks of its stages: plain functions, given from outside. The real data path and the tests' fakes
-// fill in the same struct. A function may throw; the graph turns that into a failure with stage and file.
+// What the graph asks of its stages: plain functions, given from outside. The real data path and the tests'
+// fakes fill in the same struct. A function may throw; the graph turns that into a failure with stage and
+// file.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@ struct Batch {
   Nanoseconds waited = 0;        // how long `step` stood idle before it got this batch
 };
 
-// Memory for a file of so many bytes: its chunks, in order; empty if the file is larger than a ticket's grant,
-// and then `read` must return Outcome::big().
+// Memory for a file of so many bytes: its chunks, in order; empty if the file is larger than a ticket's
+// grant, and then `read` must return Outcome::big().
 using TakeChunks = std::function<std::span<std::uint8_t* const>(std::size_t bytes)>;
 
 struct Stages {
@@ -33,12 +34,14 @@ struct Stages {
   // For a sample that was too large (no trouble) or whose content is bad; may block, runs one at a time.
   std::function<Outcome(const Ticket&, const std::optional<Error>& trouble, Slot&, const Stop&)> lane;
   std::function<Outcome(const Ticket&, Slot&)> augment;
-  std::function<Status(Batch&)> upload;             // on its own thread, in batch order; may block
-  std::function<Status()> step_begin = [] { return Status(Done{}); };  // on step's thread, before its first batch
-  std::function<Status(Batch&)> step;               // on its own thread, in batch order; may block
-  std::function<void()> step_over = [] {};          // on step's thread after its last batch, cancelled or not
-  std::function<std::string(const Ticket&)> name;   // the file, for messages
-  Registry::Fill records = nullptr;                 // how many records wait for `log`
+  std::function<Status(Batch&)> upload;  // on its own thread, in batch order; may block
+  std::function<Status()> step_begin = [] {
+    return Status(Done{});
+  };                                               // on step's thread, before its first batch
+  std::function<Status(Batch&)> step;              // on its own thread, in batch order; may block
+  std::function<void()> step_over = [] {};         // on step's thread after its last batch, cancelled or not
+  std::function<std::string(const Ticket&)> name;  // the file, for messages
+  Registry::Fill records = nullptr;                // how many records wait for `log`
 };
 
 }  // namespace sluice

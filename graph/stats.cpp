@@ -21,8 +21,10 @@ Nanoseconds Histogram::percentile(double share) const {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     seen += buckets_[i].load(std::memory_order_relaxed);
     if (seen < wanted || seen == 0) continue;
-    const double low = static_cast<double>(std::uint64_t{1} << (i / sub)) * (1 + static_cast<double>(i % sub) / sub);
-    return static_cast<Nanoseconds>(low * (1 + 0.5 / (sub + static_cast<double>(i % sub))));  // the bucket's middle
+    const double low =
+        static_cast<double>(std::uint64_t{1} << (i / sub)) * (1 + static_cast<double>(i % sub) / sub);
+    return static_cast<Nanoseconds>(low *
+                                    (1 + 0.5 / (sub + static_cast<double>(i % sub))));  // the bucket's middle
   }
   return 0;
 }

@@ -1,5 +1,6 @@
-// Counters of one node: items, busy time, time held up by a bound, queue depth, and a histogram of service times
-// from which P50 and P99 come. Written by many threads with relaxed atomics; a snapshot is consistent enough to show.
+// Counters of one node: items, busy time, time held up by a bound, queue depth, and a histogram of service
+// times from which P50 and P99 come. Written by many threads with relaxed atomics; a snapshot is consistent
+// enough to show.
 #pragma once
 
 #include <array>
@@ -13,7 +14,9 @@ namespace sluice {
 using Nanoseconds = std::int64_t;
 
 [[nodiscard]] inline Nanoseconds now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // Log-linear: four buckets to each power of two, so a percentile is off by at most an eighth.
@@ -32,9 +35,9 @@ struct NodeFigures {
   unsigned concurrency = 1;
   std::uint64_t items = 0;
   std::int64_t queued = 0, active = 0;
-  Nanoseconds busy = 0;         // added up over all threads of the node
-  Nanoseconds wait_input = 0;   // likewise: able to work, nothing to work on
-  Nanoseconds wait_bound = 0;   // had an item, but a bound (credit, slot, full queue) held it up
+  Nanoseconds busy = 0;        // added up over all threads of the node
+  Nanoseconds wait_input = 0;  // likewise: able to work, nothing to work on
+  Nanoseconds wait_bound = 0;  // had an item, but a bound (credit, slot, full queue) held it up
   Nanoseconds p50 = 0, p99 = 0;
 };
 

@@ -1,5 +1,5 @@
-// Cancellation: one flag for the whole run, the first failure that raised it, and a way to wake whoever waits.
-// Waiting never outlives a stop: sleepers use pause(), queues register a waker.
+// Cancellation: one flag for the whole run, the first failure that raised it, and a way to wake whoever
+// waits. Waiting never outlives a stop: sleepers use pause(), queues register a waker.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // A ticket: the right of one sample to travel through the graph. It says which image it is and which place of
-// which batch it will fill. Batches carry one sequence of numbers over the whole run, training and validation alike.
+// which batch it will fill. Batches carry one sequence of numbers over the whole run, training and validation
+// alike.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Tells ThreadSanitizer what oneTBB promises, since Debian's library is not instrumented: whoever receives a
-// message sees what its sender did, the bodies of a serial node run one after the other, and whoever has waited for
-// a graph sees what all its bodies did. Everything else stays under TSan's eyes. Nothing in other builds.
+// message sees what its sender did, the bodies of a serial node run one after the other, and whoever has
+// waited for a graph sees what all its bodies did. Everything else stays under TSan's eyes. Nothing in other
+// builds.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -21,7 +22,8 @@ inline void message_received([[maybe_unused]] const void* message) {
 #endif
 }
 
-// Stands in a body for as long as it runs: ordered before the graph's end, and with `serial` after the node's last.
+// Stands in a body for as long as it runs: ordered before the graph's end, and with `serial` after the node's
+// last.
 class BodyOrder {
  public:
   explicit BodyOrder(const void* graph, const void* serial = nullptr) : graph_(graph), serial_(serial) {

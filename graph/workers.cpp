@@ -39,7 +39,8 @@ struct Workers::State {
   bool closed = false;
 };
 
-Workers::Workers(unsigned threads, Hooks hooks) : state_(std::make_shared<State>(std::move(hooks))), count_(threads) {}
+Workers::Workers(unsigned threads, Hooks hooks)
+    : state_(std::make_shared<State>(std::move(hooks))), count_(threads) {}
 
 Workers::~Workers() {
   cancel();

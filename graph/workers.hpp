@@ -1,6 +1,6 @@
-// Threads outside TBB for work that may block: file reads and the big lane. They take the oldest sample first.
-// What is under way stands in a completion table; cancel() settles the table at once, so that a thread stuck in a
-// dead mount holds nothing up: its late result finds no entry and is dropped.
+// Threads outside TBB for work that may block: file reads and the big lane. They take the oldest sample
+// first. What is under way stands in a completion table; cancel() settles the table at once, so that a thread
+// stuck in a dead mount holds nothing up: its late result finds no entry and is dropped.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,8 @@ class Workers {
   void start();
   void submit(Sample* sample);
   void cancel();
-  // False if some thread has not come back in time; it is then left to itself and keeps only its own state alive.
+  // False if some thread has not come back in time; it is then left to itself and keeps only its own state
+  // alive.
   [[nodiscard]] bool join(std::chrono::milliseconds patience);
   [[nodiscard]] std::size_t outstanding() const;
 

@@ -15,7 +15,8 @@ const char* name_of(at::ScalarType type) {
 
 std::string describe(std::string_view dtype, at::IntArrayRef shape) {
   std::string text(dtype);
-  for (std::size_t i = 0; i < shape.size(); ++i) text.append(i == 0 ? " " : "x").append(std::to_string(shape[i]));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text.append(i == 0 ? " " : "x").append(std::to_string(shape[i]));
   return text;
 }
 

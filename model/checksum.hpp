@@ -1,5 +1,5 @@
-// A 64-bit checksum that keeps up with a disk and is sure to change when bits within one 8-byte word change; wider
-// damage is seen with very high probability. No protection against malice.
+// A 64-bit checksum that keeps up with a disk and is sure to change when bits within one 8-byte word change;
+// wider damage is seen with very high probability. No protection against malice.
 #pragma once
 
 #include <array>

@@ -42,19 +42,28 @@ class Decoders {
 
 struct State {
   State(std::shared_ptr<const DataSets> s, const Sequence& sequence, const DataPathOptions& o)
-      : sets(std::move(s)), options(o), sampler(sequence, o.first_batch), decoders(o.decode_threads), lane(sets, o) {}
+      : sets(std::move(s)),
+        options(o),
+        sampler(sequence, o.first_batch),
+        decoders(o.decode_threads),
+        lane(sets, o) {}
 
   const ImageFolder& folder(const Ticket& t) const { return sets->of(t.split); }
-  Random random(const Ticket& t, Purpose purpose) const { return Random(options.seed, t.epoch, t.index, purpose); }
+  Random random(const Ticket& t, Purpose purpose) const {
+    return Random(options.seed, t.epoch, t.index, purpose);
+  }
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
-    return read_file(folder(t).path(t.index), options.read, [&](std::size_t bytes, std::vector<iovec>& where) {
-      for (std::uint8_t* chunk : take(bytes)) {
-        where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
-        bytes -= where.back().iov_len;
-      }
-      return bytes == 0;
-    }, stop);
+    return read_file(
+        folder(t).path(t.index), options.read,
+        [&](std::size_t bytes, std::vector<iovec>& where) {
+          for (std::uint8_t* chunk : take(bytes)) {
+            where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
+            bytes -= where.back().iov_len;
+          }
+          return bytes == 0;
+        },
+        stop);
   }
 
   Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
@@ -84,11 +93,14 @@ struct State {
 
 }  // namespace
 
-Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence, const DataPathOptions& options) {
+Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence,
+                 const DataPathOptions& options) {
   const auto state = std::make_shared<State>(std::move(sets), sequence, options);
   Stages s;
   s.next = [state] { return state->sampler.next(); };
-  s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) { return state->read(t, take, stop); };
+  s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) {
+    return state->read(t, take, stop);
+  };
   s.decode = [state](const Ticket& t, Pieces pieces, Slot& slot) { return state->decode(t, pieces, slot); };
   s.lane = [state](const Ticket& t, const std::optional<Error>& trouble, Slot& slot, const Stop& stop) {
     return state->lane.settle(t, trouble, slot, stop);

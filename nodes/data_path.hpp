@@ -1,5 +1,6 @@
-// The data path over two image folders: sampler, read, decode, big lane and augment as the graph's stages. Needs
-// no torch. What a place of a batch holds depends on (seed, epoch, index) alone, never on threads or timing.
+// The data path over two image folders: sampler, read, decode, big lane and augment as the graph's stages.
+// Needs no torch. What a place of a batch holds depends on (seed, epoch, index) alone, never on threads or
+// timing.
 #pragma once
 
 #include <memory>
@@ -28,6 +29,7 @@ struct DataSets {
 };
 
 // All but `upload`, `step` and what belongs to them.
-[[nodiscard]] Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence, const DataPathOptions& options);
+[[nodiscard]] Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence,
+                               const DataPathOptions& options);
 
 }  // namespace sluice

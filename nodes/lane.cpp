@@ -9,22 +9,27 @@ Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop&
   const ImageFolder& folder = sets_->of(t.split);
   const std::string path = folder.path(index);
   std::size_t size = 0;
-  Outcome outcome = read_file(path, options_.read, [&](std::size_t bytes, std::vector<iovec>& where) {
-    where.push_back({file_.data(), size = bytes});
-    return true;
-  }, stop);
+  Outcome outcome = read_file(
+      path, options_.read,
+      [&](std::size_t bytes, std::vector<iovec>& where) {
+        where.push_back({file_.data(), size = bytes});
+        return true;
+      },
+      stop);
   if (outcome.kind != Outcome::Kind::done) return outcome;
   const std::span<const std::uint8_t> piece(file_.data(), size);
-  const DecodeOutcome decoded =
-      decode_sample(decoder_, {&piece, 1}, t.split == Split::train, Random(options_.seed, t.epoch, t.index, Purpose::crop),
-                    options_.decode, options_.decode.max_scratch, slot.place(t.place).data());
+  const DecodeOutcome decoded = decode_sample(
+      decoder_, {&piece, 1}, t.split == Split::train, Random(options_.seed, t.epoch, t.index, Purpose::crop),
+      options_.decode, options_.decode.max_scratch, slot.place(t.place).data());
   if (const Error* error = std::get_if<Error>(&decoded)) {
     outcome = Outcome::bad(*error);
     outcome.error.subject = path;
     return outcome;
   }
   if (const NeedsScratch* more = std::get_if<NeedsScratch>(&decoded))
-    return Outcome::fatal({"big lane", path, "needs " + std::to_string(more->bytes) + " bytes of scratch past its own limit", ""});
+    return Outcome::fatal({"big lane", path,
+                           "needs " + std::to_string(more->bytes) + " bytes of scratch past its own limit",
+                           ""});
   slot.labels()[t.place] = folder.label(index);
   return outcome;
 }
@@ -48,8 +53,10 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
     outcome = load(t, index, slot, stop);
   }
   if (outcome.kind == Outcome::Kind::bad)
-    outcome = Outcome::fatal({"big lane", folder.path(t.index), "cannot be used, and neither can 16 replacements drawn for it; last: " +
-                              folder.path(index) + ": " + outcome.error.cause, "check the data set"});
+    outcome = Outcome::fatal({"big lane", folder.path(t.index),
+                              "cannot be used, and neither can 16 replacements drawn for it; last: " +
+                                  folder.path(index) + ": " + outcome.error.cause,
+                              "check the data set"});
   for (Bad& b : bad) {
     b.replacement = folder.path(index);
     slot.mark_bad(std::move(b));

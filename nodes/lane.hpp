@@ -1,6 +1,7 @@
-// The big lane: what is too large for the ordinary path, and replacements for what cannot be used, one at a time in
-// memory of its own. In training a bad image is replaced by candidate k = 1..16 drawn from the whole set by
-// (seed, epoch, index), with its own label; in validation it is masked out. Each is noted on its batch.
+// The big lane: what is too large for the ordinary path, and replacements for what cannot be used, one at a
+// time in memory of its own. In training a bad image is replaced by candidate k = 1..16 drawn from the whole
+// set by (seed, epoch, index), with its own label; in validation it is masked out. Each is noted on its
+// batch.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ class Lane {
 
   Lane(std::shared_ptr<const DataSets> sets, const DataPathOptions& options);
   // `trouble`: why the ticket's own image cannot be used; none: it was only too large.
-  [[nodiscard]] Outcome settle(const Ticket& ticket, const std::optional<Error>& trouble, Slot& slot, const Stop& stop);
+  [[nodiscard]] Outcome settle(const Ticket& ticket, const std::optional<Error>& trouble, Slot& slot,
+                               const Stop& stop);
 
  private:
   // Reads and decodes one image into the ticket's place.

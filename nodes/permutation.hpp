@@ -1,6 +1,6 @@
-// A random order of 0..n-1 that is computed, not stored: a Feistel network over the next even power of two, walked
-// until it lands inside. Any place of any epoch's order is known at once, so a resume costs nothing and a million
-// images take no memory.
+// A random order of 0..n-1 that is computed, not stored: a Feistel network over the next even power of two,
+// walked until it lands inside. Any place of any epoch's order is known at once, so a resume costs nothing
+// and a million images take no memory.
 #pragma once
 
 #include <array>

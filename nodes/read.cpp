@@ -27,7 +27,8 @@ class Descriptor {
   int fd_;
 };
 
-// Fills all of `where` from the start of the file; 0 or an error number. A file that has become shorter is ESTALE.
+// Fills all of `where` from the start of the file; 0 or an error number. A file that has become shorter is
+// ESTALE.
 int read_all(int fd, std::vector<iovec>& where) {
   off_t at = 0;
   for (std::size_t first = 0; first < where.size();) {
@@ -53,8 +54,22 @@ int read_all(int fd, std::vector<iovec>& where) {
 
 bool may_pass(int error) {
   switch (error) {
-    case EIO: case EAGAIN: case EINTR: case ESTALE: case ETIMEDOUT: case EBUSY: case ENETDOWN: case ENETUNREACH:
-    case EHOSTDOWN: case EHOSTUNREACH: case ECONNRESET: case ENOTCONN: case ENOBUFS: case ENOMEM: case EMFILE: case ENFILE:
+    case EIO:
+    case EAGAIN:
+    case EINTR:
+    case ESTALE:
+    case ETIMEDOUT:
+    case EBUSY:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ECONNRESET:
+    case ENOTCONN:
+    case ENOBUFS:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
       return true;
     default:
       return false;
@@ -69,7 +84,8 @@ int with_retries(const ReadOptions& options, const Stop& stop, const std::functi
   }
 }
 
-Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place, const Stop& stop) {
+Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place,
+                  const Stop& stop) {
   thread_local std::vector<iovec> where, copy;
   Outcome outcome;
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first
@@ -84,12 +100,16 @@ Outcome read_file(const std::string& path, const ReadOptions& options, const Pla
     if (bytes == 0) {
       outcome = Outcome::bad({"read", path, "empty file", "remove it or list it in data.exclude"});
     } else if (bytes > options.max_file) {
-      outcome = Outcome::bad({"read", path, readable_bytes(bytes) + ", more than data.max_file (" + readable_bytes(options.max_file) + ")",
-                              "raise data.max_file or list it in data.exclude"});
+      outcome = Outcome::bad(
+          {"read", path,
+           readable_bytes(bytes) + ", more than data.max_file (" + readable_bytes(options.max_file) + ")",
+           "raise data.max_file or list it in data.exclude"});
     } else if (placed == 0) {
       where.clear();
-      if (!place(bytes, where)) outcome = Outcome::big();
-      else placed = bytes;
+      if (!place(bytes, where))
+        outcome = Outcome::big();
+      else
+        placed = bytes;
     }
     if (placed == 0) return 0;
     copy = where;
@@ -97,9 +117,12 @@ Outcome read_file(const std::string& path, const ReadOptions& options, const Pla
   });
   if (error == 0) return outcome;
   const bool tried = may_pass(error);
-  return Outcome::fatal({"read", path, std::strerror(error) + std::string(tried ? " (after " + std::to_string(options.tries) + " tries)" : ""),
-                         tried ? "check the mount or the disk, then go on with --resume auto"
-                               : "the file was there when the run began; put it back or list it in data.exclude"});
+  return Outcome::fatal(
+      {"read", path,
+       std::strerror(error) +
+           std::string(tried ? " (after " + std::to_string(options.tries) + " tries)" : ""),
+       tried ? "check the mount or the disk, then go on with --resume auto"
+             : "the file was there when the run began; put it back or list it in data.exclude"});
 }
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// Reads a whole file into memory that its caller provides once the size is known. Errors that may pass (a network
-// mount that stutters) are tried again with growing pauses, then end the run; a file that is empty or larger than
-// the limit is bad content.
+// Reads a whole file into memory that its caller provides once the size is known. Errors that may pass (a
+// network mount that stutters) are tried again with growing pauses, then end the run; a file that is empty or
+// larger than the limit is bad content.
 #pragma once
 
 #include <sys/uio.h>
@@ -24,12 +24,14 @@ struct ReadOptions {
   std::chrono::milliseconds first_pause{50};  // doubles each time: 3.15 s in all
 };
 
-[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place, const Stop& stop);
+[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place,
+                                const Stop& stop);
 
 // Whether the same call may succeed a moment later.
 [[nodiscard]] bool may_pass(int error);
 
 // Calls `attempt` until it succeeds (0) or fails for good; returns the last error number.
-[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop, const std::function<int()>& attempt);
+[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop,
+                               const std::function<int()>& attempt);
 
 }  // namespace sluice

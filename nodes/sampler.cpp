@@ -6,9 +6,10 @@ namespace sluice {
 
 Result<Sequence> Sequence::make(const RunShape& shape) {
   if (shape.train_images < shape.batch)
-    return Error{"sampler", "train.batch = " + std::to_string(shape.batch),
-                 "the training set has only " + std::to_string(shape.train_images) + " images, less than one batch",
-                 "lower train.batch"};
+    return Error{
+        "sampler", "train.batch = " + std::to_string(shape.batch),
+        "the training set has only " + std::to_string(shape.train_images) + " images, less than one batch",
+        "lower train.batch"};
   if (shape.val_images == 0) return Error{"sampler", "data.val", "the validation set has no images", ""};
   return Sequence(shape);
 }
@@ -37,7 +38,8 @@ BatchPlan Sequence::at(std::uint64_t number) const {
   p.phase_batches = within < train ? train : val_;
   p.step = epoch * train_ + std::min(within, train);
   const bool short_one = p.split == Split::val && p.last_of_phase();
-  p.places = short_one ? static_cast<std::uint32_t>(shape_.val_images - (val_ - 1) * shape_.batch) : shape_.batch;
+  p.places =
+      short_one ? static_cast<std::uint32_t>(shape_.val_images - (val_ - 1) * shape_.batch) : shape_.batch;
   return p;
 }
 
@@ -50,7 +52,8 @@ std::optional<std::uint64_t> Sequence::after(std::uint64_t steps, bool validated
   return epoch * (train_ + val_) + within - (before_validation ? val_ : 0);
 }
 
-Sampler::Sampler(const Sequence& sequence, std::uint64_t first_batch) : sequence_(sequence), batch_(first_batch) {}
+Sampler::Sampler(const Sequence& sequence, std::uint64_t first_batch)
+    : sequence_(sequence), batch_(first_batch) {}
 
 std::optional<Ticket> Sampler::next() {
   if (batch_ >= sequence_.batches()) return std::nullopt;

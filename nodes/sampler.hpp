@@ -1,4 +1,5 @@
-// Which image goes into which place of which batch, over the whole run: training epoch 0, its validation, epoch 1,
+// Which image goes into which place of which batch, over the whole run: training epoch 0, its validation,
+// epoch 1,
 // ... as one sequence of batches that can be entered anywhere. Training drops the last incomplete batch of an
 // epoch; validation keeps it and takes its images in order, each once.
 #pragma once
@@ -24,10 +25,10 @@ struct RunShape {
 struct BatchPlan {
   Split split = Split::train;
   std::uint32_t epoch = 0;
-  std::uint64_t in_phase = 0;        // number within its epoch's training or validation
+  std::uint64_t in_phase = 0;  // number within its epoch's training or validation
   std::uint64_t phase_batches = 0;
   std::uint32_t places = 0;
-  std::uint64_t step = 0;            // optimiser steps finished before this batch
+  std::uint64_t step = 0;  // optimiser steps finished before this batch
   [[nodiscard]] bool last_of_phase() const { return in_phase + 1 == phase_batches; }
 };
 
@@ -40,8 +41,8 @@ class Sequence {
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_; }
   [[nodiscard]] std::uint64_t val_batches() const { return val_; }
   [[nodiscard]] BatchPlan at(std::uint64_t number) const;
-  // The batch that follows so many steps, and the validation after the last of them if that is finished too. Nothing
-  // if the run is over before. Means the same when epochs or max_steps have changed.
+  // The batch that follows so many steps, and the validation after the last of them if that is finished too.
+  // Nothing if the run is over before. Means the same when epochs or max_steps have changed.
   [[nodiscard]] std::optional<std::uint64_t> after(std::uint64_t steps, bool validated) const;
   [[nodiscard]] const RunShape& shape() const { return shape_; }
 

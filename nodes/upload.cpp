@@ -117,8 +117,7 @@ Result<Upload> Upload::create(const UploadOptions& options) {
 
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   if (!ring_)
-    return DeviceBatch{
-        batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
+    return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
   const std::size_t bytes = std::size_t{3} * batch.count * batch.size * batch.size;
   if (bytes > ring_->max_bytes || batch.count > ring_->max_count) {
     batch.release();
@@ -184,8 +183,7 @@ Result<Upload> Upload::create(const UploadOptions& options) {
 }
 
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
-  return DeviceBatch{
-      batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
+  return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
 }
 
 void Upload::stop() {}

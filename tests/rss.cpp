@@ -1,6 +1,7 @@
-// The data path's memory, seen from outside: runs the real stages in a process of its own, without torch, and holds
-// the peak resident size over the idle one against budget.ram + 10 % + 32 MiB. First with a consumer that is much
-// slower than the producers, then the other way round; each with a 100-megapixel image and a large progressive one.
+// The data path's memory, seen from outside: runs the real stages in a process of its own, without torch, and
+// holds the peak resident size over the idle one against budget.ram + 10 % + 32 MiB. First with a consumer
+// that is much slower than the producers, then the other way round; each with a 100-megapixel image and a
+// large progressive one.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -29,16 +30,18 @@ std::size_t status_bytes(const std::string& key) {
 
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
 
-bool run(const Config& config, const char* name, std::chrono::milliseconds step_time, std::chrono::milliseconds read_time) {
+bool run(const Config& config, const char* name, std::chrono::milliseconds step_time,
+         std::chrono::milliseconds read_time) {
   Result<DataSets> scanned = scan_data(config);
   if (!scanned) return std::fprintf(stderr, "%s\n", scanned.error().text().c_str()), false;
   auto sets = std::make_shared<const DataSets>(std::move(*scanned));
   Machine machine;
   machine.cpus = 4;
-  Result<RunPlan> plan = plan_run(config, machine, "cpu", sets->train.index_bytes() + sets->val.index_bytes());
+  Result<RunPlan> plan =
+      plan_run(config, machine, "cpu", sets->train.index_bytes() + sets->val.index_bytes());
   if (!plan) return std::fprintf(stderr, "%s\n", plan.error().text().c_str()), false;
-  const Result<Sequence> sequence =
-      Sequence::make({sets->train.size(), sets->val.size(), static_cast<std::uint32_t>(config.train.batch), 2, 0, 42});
+  const Result<Sequence> sequence = Sequence::make(
+      {sets->train.size(), sets->val.size(), static_cast<std::uint32_t>(config.train.batch), 2, 0, 42});
   if (!sequence) return std::fprintf(stderr, "%s\n", sequence.error().text().c_str()), false;
   plan->pipeline.batches = sequence->batches();
 
@@ -61,13 +64,17 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
   const RunEnd end = pipeline.run();
   const std::size_t peak = status_bytes("VmHWM"), budget = ledger.budget();
   const std::size_t allowed = budget + budget / 10 + (std::size_t{32} << 20);
-  const std::uint64_t expected = 2 * (sequence->steps_per_epoch() * sequence->shape().batch + sets->val.size());
+  const std::uint64_t expected =
+      2 * (sequence->steps_per_epoch() * sequence->shape().batch + sets->val.size());
   const bool good = end.finished && images == expected && ledger.peak() <= budget && peak - idle <= allowed;
-  std::printf("%s: %s: budget %s, ledger peak %s, RSS over idle %s (allowed %s), %llu of %llu images, big lane %llu%s%s\n",
-              name, good ? "ok" : "FAILED", readable_bytes(budget).c_str(), readable_bytes(ledger.peak()).c_str(),
-              readable_bytes(peak - idle).c_str(), readable_bytes(allowed).c_str(), static_cast<unsigned long long>(images),
-              static_cast<unsigned long long>(expected), static_cast<unsigned long long>(end.picture.node("big lane")->items),
-              end.failure ? ": " : "", end.failure ? end.failure->text().c_str() : "");
+  std::printf(
+      "%s: %s: budget %s, ledger peak %s, RSS over idle %s (allowed %s), %llu of %llu images, big lane "
+      "%llu%s%s\n",
+      name, good ? "ok" : "FAILED", readable_bytes(budget).c_str(), readable_bytes(ledger.peak()).c_str(),
+      readable_bytes(peak - idle).c_str(), readable_bytes(allowed).c_str(),
+      static_cast<unsigned long long>(images), static_cast<unsigned long long>(expected),
+      static_cast<unsigned long long>(end.picture.node("big lane")->items), end.failure ? ": " : "",
+      end.failure ? end.failure->text().c_str() : "");
   return good;
 }
 
@@ -81,7 +88,8 @@ int main() {
   tree.classes = 4;
   tree.train_per_class = 60;
   tree.val_per_class = 20;
-  if (const Status made = synth(tree); !made) return std::fprintf(stderr, "%s\n", made.error().text().c_str()), 1;
+  if (const Status made = synth(tree); !made)
+    return std::fprintf(stderr, "%s\n", made.error().text().c_str()), 1;
   JpegRecipe huge, progressive;
   huge.size = {10'000, 10'000};
   huge.flat = true;

@@ -27,7 +27,8 @@ TEST_CASE("chunks: credit is granted, trimmed and given back; memory follows it"
   CHECK(pool.granted() == 10);
 
   CHECK(std::set<std::uint8_t*>(file.begin(), file.end()).size() == 3);
-  for (std::uint8_t* chunk : file) chunk[0] = chunk[ChunkPool::chunk_bytes - 1] = 7;  // ASan and the kernel object if not ours
+  for (std::uint8_t* chunk : file)
+    chunk[0] = chunk[ChunkPool::chunk_bytes - 1] = 7;  // ASan and the kernel object if not ours
   pool.give_back(file);
   CHECK(file.empty());
   CHECK(told == 2);

@@ -29,7 +29,10 @@ Picture ran(double step, double read, double decode) {
   Picture p = planned();
   p.elapsed = 100'000'000'000;
   for (NodeFigures& n : p.nodes) {
-    const double busy = n.name == "step" ? step : n.name == "read" ? read : n.name == "decode" ? decode : 0.01;
+    const double busy = n.name == "step"     ? step
+                        : n.name == "read"   ? read
+                        : n.name == "decode" ? decode
+                                             : 0.01;
     n.items = 1000;
     n.p50 = 84'000'000;
     n.busy = static_cast<Nanoseconds>(busy * static_cast<double>(p.elapsed) * n.concurrency);
@@ -65,7 +68,7 @@ TEST_CASE("dot: a run's graph shows figures, and edges coloured by how full they
   CHECK(has(dot, "busy 90 %"));
   CHECK(has(dot, "P50 84.0 ms"));
   CHECK(has(dot, "100 % full, now 100 %\", penwidth=2, color=\"0.000 0.85 0.80\""));  // red
-  CHECK(has(dot, "#9aa5b1"));                                             // empty
+  CHECK(has(dot, "#9aa5b1"));                                                         // empty
 }
 
 TEST_CASE("diagnosis: names what held the device up") {

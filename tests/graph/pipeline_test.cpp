@@ -105,7 +105,9 @@ TEST_CASE("pipeline: bad and too large samples while all read-ahead credit is ta
         FakeRun run;
         run.read_ahead = 5;  // less than a batch
         run.on_read = [](const Ticket&) { random_nap(200); };
-        const auto each = [kind](unsigned n) { return [=](const Ticket& t) { return t.index % n == 0 ? kind : Kind::done; }; };
+        const auto each = [kind](unsigned n) {
+          return [=](const Ticket& t) { return t.index % n == 0 ? kind : Kind::done; };
+        };
         if (found_by != "decode") run.read_kind = each(found_by == "read" ? every : 2 * every);
         if (found_by != "read") run.decode_kind = each(every);
         CHECK(run.run().finished);
@@ -126,7 +128,9 @@ TEST_CASE("pipeline: files larger than the grant go through the lane, whatever t
     run.decode_threads = threads;
     run.file_bytes = 40'000;
     run.grant = 32 * 1024;
-    run.on_lane = [](const Ticket&) { nap(100); };  // every sample is on its way at once: none is left to admit
+    run.on_lane = [](const Ticket&) {
+      nap(100);
+    };  // every sample is on its way at once: none is left to admit
     CHECK(run.run().finished);
     CHECK(run.complete());
     std::uint64_t samples = 0;
@@ -165,8 +169,10 @@ TEST_CASE("pipeline: step_begin and step_over that fail end the run") {
     FakeRun run;
     PipelineOptions o = run.options();
     Stages stages = run.stages();
-    if (first) stages.step_begin = []() -> Status { return Error{"step", "", "cannot begin", ""}; };
-    else stages.step_over = [] { throw std::runtime_error("cannot end"); };
+    if (first)
+      stages.step_begin = []() -> Status { return Error{"step", "", "cannot begin", ""}; };
+    else
+      stages.step_over = [] { throw std::runtime_error("cannot end"); };
     Ledger ledger(o.split.budget);
     Pipeline pipeline(o, std::move(stages), ledger);
     const RunEnd end = pipeline.run();
@@ -205,8 +211,10 @@ TEST_CASE("pipeline: a stage that throws at its first, middle or last item ends 
       CHECK_FALSE(end.finished);
       CHECK(run.over == 1);  // so that `last` can be saved
       const bool per_batch = stage == "upload" || stage == "step";
-      if (per_batch) CHECK(end.failure->subject == "batch " + std::to_string(at));
-      else if (stage != "sampler") CHECK(end.failure->subject == "file-" + std::to_string(at * run.batch));
+      if (per_batch)
+        CHECK(end.failure->subject == "batch " + std::to_string(at));
+      else if (stage != "sampler")
+        CHECK(end.failure->subject == "file-" + std::to_string(at * run.batch));
     }
   }
 }
@@ -214,7 +222,9 @@ TEST_CASE("pipeline: a stage that throws at its first, middle or last item ends 
 TEST_CASE("pipeline: an exception that is not a std::exception is caught too") {
   const Watchdog dog("odd exception");
   FakeRun run;
-  run.on_decode = [](const Ticket& t) { if (t.index == 20) throw 42; };
+  run.on_decode = [](const Ticket& t) {
+    if (t.index == 20) throw 42;
+  };
   const RunEnd end = run.run();
   REQUIRE(end.failure);
   CHECK(end.failure->text() == "decode: file-20: unknown exception");
@@ -248,7 +258,9 @@ TEST_CASE("pipeline: a read that never comes back does not hold up the end") {
   auto* ledger = new Ledger(o.split.budget);
   {
     Pipeline pipeline(o, run->stages(), *ledger);
-    const RunEnd end = pipeline.run([&] { if (entered == 1) pipeline.stop().request(); });
+    const RunEnd end = pipeline.run([&] {
+      if (entered == 1) pipeline.stop().request();
+    });
     CHECK(end.abandoned);
     CHECK_FALSE(end.failure);
   }
@@ -271,8 +283,8 @@ TEST_CASE("pipeline: the first batch of the next epoch is ready when the last of
   run.slots = 3;
   run.read_ahead = 64;
   std::vector<std::uint64_t> not_ready;
-  // The consumer waits until the batch after the edge has been uploaded: it can be only if the graph works across
-  // the edge while this batch is still being consumed.
+  // The consumer waits until the batch after the edge has been uploaded: it can be only if the graph works
+  // across the edge while this batch is still being consumed.
   std::atomic<std::uint64_t> uploaded{0};
   run.on_upload = [&](const Batch& b) { uploaded = b.number + 1; };
   run.on_step = [&](const Batch& b) {

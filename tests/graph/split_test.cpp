@@ -43,7 +43,8 @@ TEST_CASE("split: what it gives out never exceeds the budget and always holds th
   }
 }
 
-TEST_CASE("split: a budget too small for two slots is refused with the arithmetic and the smallest that works") {
+TEST_CASE(
+    "split: a budget too small for two slots is refused with the arithmetic and the smallest that works") {
   const auto refused = split_budget(imagenet(150 * MiB));
   REQUIRE_FALSE(refused);
   const std::string text = refused.error().text();

@@ -79,7 +79,8 @@ TEST_CASE("half a pixel is rounded to even, as Python does") {
 }
 
 TEST_CASE("eval windows stay inside even if resize is below the output size") {
-  for (const ImageSize size : std::vector<ImageSize>{{1, 1}, {1, 65500}, {65500, 1}, {200, 100}, {640, 480}}) {
+  for (const ImageSize size :
+       std::vector<ImageSize>{{1, 1}, {1, 65500}, {65500, 1}, {200, 100}, {640, 480}}) {
     const View view = eval_view(size, 100, 224);
     CHECK(inside(view.window, view.to));
     CHECK(view.window.width == 224);

@@ -53,7 +53,8 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   REQUIRE(train);
   REQUIRE(val);
   RunShape shape;
-  shape.train_images = train->size(), shape.val_images = val->size(), shape.batch = 6, shape.epochs = 2, shape.seed = 11;
+  shape.train_images = train->size(), shape.val_images = val->size(), shape.batch = 6, shape.epochs = 2,
+  shape.seed = 11;
   const auto sequence = Sequence::make(shape);
   REQUIRE(sequence);
   auto sets = std::make_shared<const DataSets>(DataSets{std::move(*train), std::move(*val)});
@@ -120,7 +121,9 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   return result;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -151,8 +154,8 @@ TEST_CASE("data path: the same bytes through the ordinary path and the big lane"
   make_tree(folder.path());
   const Run reference = run(folder.path(), {});
   Settings tiny;
-  tiny.grant = 1;            // one chunk: files above 16 KiB are too large for it
-  tiny.thread_scratch = 1;   // no image fits
+  tiny.grant = 1;           // one chunk: files above 16 KiB are too large for it
+  tiny.thread_scratch = 1;  // no image fits
   const Run lane = run(folder.path(), tiny);
   REQUIRE_FALSE(lane.end.failure);
   CHECK(lane.batches == reference.batches);
@@ -171,8 +174,10 @@ TEST_CASE("data path: bad images are replaced in training, masked in validation,
   JpegRecipe large;
   large.size = {2000, 2000};
   large.flat = large.progressive = true;  // its coefficients need 12 MB
-  const std::map<std::string, std::string> causes = {{"cut.JPEG", "truncated"}, {"png.JPEG", "PNG signature"},
-                                                     {"empty.JPEG", "empty file"}, {"huge.JPEG", "data.max_file"},
+  const std::map<std::string, std::string> causes = {{"cut.JPEG", "truncated"},
+                                                     {"png.JPEG", "PNG signature"},
+                                                     {"empty.JPEG", "empty file"},
+                                                     {"huge.JPEG", "data.max_file"},
                                                      {"scratch.JPEG", "data.max_scratch"}};
   for (const char* split : {"train", "val"}) {
     const auto bee = folder.path() / split / "bee";
@@ -190,10 +195,13 @@ TEST_CASE("data path: bad images are replaced in training, masked in validation,
     const std::string name = std::filesystem::path(bad.file).filename().string();
     REQUIRE(causes.count(name));
     CHECK(contains(bad.cause, causes.at(name)));
-    if (contains(bad.file, "/val/")) ++masked[name];
-    else ++replaced[name];
+    if (contains(bad.file, "/val/"))
+      ++masked[name];
+    else
+      ++replaced[name];
     CHECK(bad.replacement.empty() == contains(bad.file, "/val/"));
-    if (!bad.replacement.empty()) CHECK_FALSE(causes.count(std::filesystem::path(bad.replacement).filename().string()));
+    if (!bad.replacement.empty())
+      CHECK_FALSE(causes.count(std::filesystem::path(bad.replacement).filename().string()));
   }
   for (const auto& [name, cause] : causes) CHECK(masked[name] == 2);  // once an epoch
   CHECK(replaced.size() >= 4);  // an epoch leaves out the incomplete batch
@@ -221,7 +229,9 @@ TEST_CASE("data path: when nothing can be used the run ends and says so") {
   const Watchdog dog("hopeless");
   const TemporaryFolder folder;
   for (const char* split : {"train", "val"})
-    for (int i = 0; i < 8; ++i) write_file(folder.path() / split / "ant" / (std::to_string(i) + ".JPEG"), std::string("<html>not found</html>"));
+    for (int i = 0; i < 8; ++i)
+      write_file(folder.path() / split / "ant" / (std::to_string(i) + ".JPEG"),
+                 std::string("<html>not found</html>"));
   const Run r = run(folder.path(), {});
   REQUIRE(r.end.failure);
   CHECK(r.end.failure->stage == "big lane");

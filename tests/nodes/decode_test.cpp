@@ -45,8 +45,8 @@ TEST_CASE("every kind of JPEG and every odd shape fills a sample") {
   Bytes out;
   const DecodeOptions options{.out = 32, .resize = 36};
   std::vector<JpegRecipe> recipes;
-  for (const ImageSize size :
-       {ImageSize{1, 1}, ImageSize{1, 90}, ImageSize{90, 1}, ImageSize{2000, 20}, ImageSize{20, 2000}, ImageSize{17, 13}, ImageSize{300, 200}})
+  for (const ImageSize size : {ImageSize{1, 1}, ImageSize{1, 90}, ImageSize{90, 1}, ImageSize{2000, 20},
+                               ImageSize{20, 2000}, ImageSize{17, 13}, ImageSize{300, 200}})
     recipes.push_back({.size = size});
   recipes.push_back({.components = 1, .h = 1, .v = 1});
   recipes.push_back({.components = 4, .h = 1, .v = 1});

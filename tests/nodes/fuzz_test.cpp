@@ -1,5 +1,5 @@
-// Mutated JPEGs through the whole decode stage. Nothing to check but that it comes back, stays inside its buffers
-// (sanitizers) and writes what it says.
+// Mutated JPEGs through the whole decode stage. Nothing to check but that it comes back, stays inside its
+// buffers (sanitizers) and writes what it says.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -35,11 +35,22 @@ Bytes mutate(Bytes file, Random& random) {
     const auto size = static_cast<std::uint32_t>(file.size());
     const std::uint32_t at = random.below(random.below(2) ? std::min(size, 700u) : size);
     switch (random.below(5)) {
-      case 0: file[at] ^= static_cast<std::uint8_t>(1u << random.below(8)); break;
-      case 1: file[at] = static_cast<std::uint8_t>(random.bits()); break;
-      case 2: file[at] = random.below(2) ? 0xFF : 0x00; break;
-      case 3: file.erase(file.begin() + at, file.begin() + std::min(size, at + 1 + random.below(30))); break;
-      default: file.insert(file.begin() + at, file.begin() + at / 2, file.begin() + at / 2 + std::min(20u, size - at / 2)); break;
+      case 0:
+        file[at] ^= static_cast<std::uint8_t>(1u << random.below(8));
+        break;
+      case 1:
+        file[at] = static_cast<std::uint8_t>(random.bits());
+        break;
+      case 2:
+        file[at] = random.below(2) ? 0xFF : 0x00;
+        break;
+      case 3:
+        file.erase(file.begin() + at, file.begin() + std::min(size, at + 1 + random.below(30)));
+        break;
+      default:
+        file.insert(file.begin() + at, file.begin() + at / 2,
+                    file.begin() + at / 2 + std::min(20u, size - at / 2));
+        break;
     }
   }
   return file;
@@ -58,7 +69,8 @@ void decode_mutants(int count, std::uint64_t seed) {
     Random random(seed, 0, static_cast<std::uint64_t>(i), Purpose::synth);
     const Bytes file = mutate(seeds[random.below(static_cast<std::uint32_t>(seeds.size()))], random);
     const auto pieces = in_pieces(file, 1 + random.below(2000));
-    const DecodeOutcome outcome = decode_sample(decoder, pieces, random.below(2) == 0, Random(seed, 1, static_cast<std::uint64_t>(i), Purpose::crop),
+    const DecodeOutcome outcome = decode_sample(decoder, pieces, random.below(2) == 0,
+                                                Random(seed, 1, static_cast<std::uint64_t>(i), Purpose::crop),
                                                 options, options.thread_scratch, out.data());
     ++(std::holds_alternative<Done>(outcome) ? decoded : refused);
     if (const Error* error = std::get_if<Error>(&outcome)) REQUIRE_FALSE(error->cause.empty());

@@ -73,7 +73,8 @@ TEST_CASE("any part of an image equals that part of a full decode") {
   JpegDecoder decoder;  // one for all, as a decode thread has it
   std::uint64_t images = 0;
   for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}})
-    for (const ImageSize size : {ImageSize{97, 75}, ImageSize{64, 64}, ImageSize{33, 130}, ImageSize{5, 3}, ImageSize{1, 1}})
+    for (const ImageSize size :
+         {ImageSize{97, 75}, ImageSize{64, 64}, ImageSize{33, 130}, ImageSize{5, 3}, ImageSize{1, 1}})
       for (int kind = 0; kind < 4; ++kind) {
         JpegRecipe recipe{.size = size, .h = h, .v = v};
         recipe.components = kind == 1 ? 1 : 3;

@@ -209,7 +209,8 @@ TEST_CASE("closing twice, and putting after closing, is harmless") {
 
 TEST_CASE("into files: metrics.jsonl and train.log") {
   const test::TemporaryFolder folder;
-  auto metrics = append_to((folder / "metrics.jsonl").string()), text = append_to((folder / "train.log").string());
+  auto metrics = append_to((folder / "metrics.jsonl").string()),
+       text = append_to((folder / "train.log").string());
   REQUIRE(metrics);
   REQUIRE(text);
   {

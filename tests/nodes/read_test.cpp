@@ -26,7 +26,8 @@ ReadOptions quick() {
 PlaceFile into(std::vector<std::uint8_t>& buffer, std::size_t piece) {
   return [&buffer, piece](std::size_t bytes, std::vector<iovec>& where) {
     buffer.assign(bytes, 0);
-    for (std::size_t at = 0; at < bytes; at += piece) where.push_back({buffer.data() + at, std::min(piece, bytes - at)});
+    for (std::size_t at = 0; at < bytes; at += piece)
+      where.push_back({buffer.data() + at, std::min(piece, bytes - at)});
     return true;
   };
 }
@@ -52,14 +53,18 @@ TEST_CASE("read: empty, too large, no room, missing, a folder") {
   write_file(folder / "fits", std::string(1000, 'x'));
   std::vector<std::uint8_t> buffer;
   const Stop stop;
-  const auto read = [&](const char* name) { return read_file((folder / name).string(), quick(), into(buffer, 100), stop); };
+  const auto read = [&](const char* name) {
+    return read_file((folder / name).string(), quick(), into(buffer, 100), stop);
+  };
 
   CHECK(read("empty").kind == Kind::bad);
   CHECK(read("empty").error.cause == "empty file");
   CHECK(read("large").kind == Kind::bad);
   CHECK(read("large").error.cause.find("more than data.max_file") != std::string::npos);
   CHECK(read("fits").kind == Kind::done);
-  CHECK(read_file((folder / "fits").string(), quick(), [](std::size_t, std::vector<iovec>&) { return false; }, stop).kind == Kind::big);
+  CHECK(read_file((folder / "fits").string(), quick(), [](std::size_t, std::vector<iovec>&) { return false; },
+                  stop)
+            .kind == Kind::big);
 
   const Outcome missing = read("missing");
   CHECK(missing.kind == Kind::fatal);
@@ -73,10 +78,16 @@ TEST_CASE("read: what may pass is tried again, what may not is not") {
   CHECK(with_retries(quick(), stop, [&] { return ++calls < 3 ? EIO : 0; }) == 0);
   CHECK(calls == 3);
   calls = 0;
-  CHECK(with_retries(quick(), stop, [&] { ++calls; return ESTALE; }) == ESTALE);
+  CHECK(with_retries(quick(), stop, [&] {
+          ++calls;
+          return ESTALE;
+        }) == ESTALE);
   CHECK(calls == 4);
   calls = 0;
-  CHECK(with_retries(quick(), stop, [&] { ++calls; return EACCES; }) == EACCES);
+  CHECK(with_retries(quick(), stop, [&] {
+          ++calls;
+          return EACCES;
+        }) == EACCES);
   CHECK(calls == 1);
 }
 

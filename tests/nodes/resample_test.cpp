@@ -97,7 +97,8 @@ TEST_CASE("rows go out `stride` bytes apart and nothing is written between") {
 TEST_CASE("memory stays within the bound and is not taken again for a smaller image") {
   Resampler resampler;
   Bytes out(224 * 224 * 3);
-  for (const ImageSize size : {ImageSize{3000, 2000}, ImageSize{500, 375}, ImageSize{224, 224}, ImageSize{1, 1}}) {
+  for (const ImageSize size :
+       {ImageSize{3000, 2000}, ImageSize{500, 375}, ImageSize{224, 224}, ImageSize{1, 1}}) {
     const View view{{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
     Resampler fresh;
     fresh.start(view, out.data(), 672);

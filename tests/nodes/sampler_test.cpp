@@ -100,9 +100,12 @@ TEST_CASE("sequence: where a run goes on after so many steps") {
   REQUIRE(s);
   for (std::uint64_t b = 0; b < s->batches(); ++b) {
     const BatchPlan plan = s->at(b);
-    if (plan.split == Split::train) CHECK(s->after(plan.step + 1, false) == b + 1);
-    else if (plan.last_of_phase()) CHECK(s->after(plan.step, true) == b + 1);
-    else CHECK(s->after(plan.step, false) == b - plan.in_phase);  // validation restarts from its beginning
+    if (plan.split == Split::train)
+      CHECK(s->after(plan.step + 1, false) == b + 1);
+    else if (plan.last_of_phase())
+      CHECK(s->after(plan.step, true) == b + 1);
+    else
+      CHECK(s->after(plan.step, false) == b - plan.in_phase);  // validation restarts from its beginning
   }
   CHECK(s->after(0, false) == 0u);
   CHECK_FALSE(s->after(10, false));
@@ -120,7 +123,9 @@ TEST_CASE("sequence: where a run goes on after so many steps") {
 TEST_CASE("sequence: a set smaller than a batch is refused") {
   const auto s = Sequence::make(shape(10, 7, 11, 1));
   REQUIRE_FALSE(s);
-  CHECK(s.error().text() == "sampler: train.batch = 11: the training set has only 10 images, less than one batch; lower train.batch");
+  CHECK(s.error().text() ==
+        "sampler: train.batch = 11: the training set has only 10 images, less than one batch; lower "
+        "train.batch");
 }
 
 TEST_CASE("sampler: each training image at most once an epoch, each validation image exactly once") {
@@ -146,6 +151,7 @@ TEST_CASE("sampler: entered anywhere, it gives what an uninterrupted one would")
     REQUIRE_FALSE(rest.empty());
     const Ticket& there = whole[whole.size() - rest.size()];
     CHECK(there.batch == from);
-    for (std::size_t i = 0; i < rest.size(); ++i) REQUIRE(rest[i].index == whole[whole.size() - rest.size() + i].index);
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      REQUIRE(rest[i].index == whole[whole.size() - rest.size() + i].index);
   }
 }

@@ -86,7 +86,8 @@ TEST_CASE("train: a run writes all its files and says what limited it") {
   CHECK(has(ended.err, "Epoch 1: train/loss"));
   CHECK(has(ended.err, "bound by "));
   const fs::path run = place.runs() / "a";
-  for (const char* file : {"config.toml", "train.log", "metrics.jsonl", "graph.dot", "checkpoints/last.ckpt"}) {
+  for (const char* file :
+       {"config.toml", "train.log", "metrics.jsonl", "graph.dot", "checkpoints/last.ckpt"}) {
     CAPTURE(file);
     CHECK(fs::file_size(run / file) > 0);
   }
@@ -95,7 +96,8 @@ TEST_CASE("train: a run writes all its files and says what limited it") {
   const auto lines = place.metrics("a");
   REQUIRE(lines.size() == 2 * 4 + 2 + 1);  // 24 images in batches of 5
   CHECK(lines[0]["event"] == "train");
-  for (const char* key : {"train/loss", "train/acc1", "train/acc5", "train/lr", "step_ms", "images_per_s", "data_wait"})
+  for (const char* key :
+       {"train/loss", "train/acc1", "train/acc5", "train/lr", "step_ms", "images_per_s", "data_wait"})
     CHECK(lines[0].contains(key));
   CHECK(lines[4]["event"] == "val");
   CHECK(lines[4]["val/acc5"] == 100.0);  // two classes
@@ -110,11 +112,15 @@ TEST_CASE("train: a run writes all its files and says what limited it") {
 TEST_CASE("train: the same seed gives the same losses, bit for bit") {
   const Place place;
   REQUIRE(place.train({"--set", "log.name=a"}).code == 0);
-  REQUIRE(place.train({"--set", "log.name=b", "--set", "pipeline.decode_threads=3", "--set", "pipeline.read_ahead=2"}).code == 0);
+  REQUIRE(place
+              .train({"--set", "log.name=b", "--set", "pipeline.decode_threads=3", "--set",
+                      "pipeline.read_ahead=2"})
+              .code == 0);
   const auto a = place.metrics("a"), b = place.metrics("b");
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i + 1 < a.size(); ++i)
-    for (const char* key : {"train/loss", "val/loss", "val/acc1", "train/lr"}) CHECK(a[i].value(key, 0.0) == b[i].value(key, 0.0));
+    for (const char* key : {"train/loss", "val/loss", "val/acc1", "train/lr"})
+      CHECK(a[i].value(key, 0.0) == b[i].value(key, 0.0));
 }
 
 TEST_CASE("train: SIGINT and SIGTERM in mid-epoch save `last`; --resume auto goes on to the same end") {
@@ -138,18 +144,22 @@ TEST_CASE("train: SIGINT and SIGTERM in mid-epoch save `last`; --resume auto goe
 
     // Every record once, with the losses of a run that was never stopped.
     std::vector<nlohmann::json> a = place.metrics("whole"), b = place.metrics(name);
-    for (auto* lines : {&a, &b}) std::erase_if(*lines, [](const nlohmann::json& l) { return l["event"] == "end"; });
+    for (auto* lines : {&a, &b})
+      std::erase_if(*lines, [](const nlohmann::json& l) { return l["event"] == "end"; });
     REQUIRE(a.size() == b.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
       CAPTURE(i);
-      for (const char* key : {"event", "epoch", "step", "train/loss", "train/acc1", "val/loss", "val/acc1"}) CHECK(a[i].value(key, nlohmann::json()) == b[i].value(key, nlohmann::json()));
+      for (const char* key : {"event", "epoch", "step", "train/loss", "train/acc1", "val/loss", "val/acc1"})
+        CHECK(a[i].value(key, nlohmann::json()) == b[i].value(key, nlohmann::json()));
     }
   }
 }
 
 TEST_CASE("train: configuration errors all at once, with file, line and hint; exit 2, and nothing is made") {
   const Place place;
-  write_file(place.folder / "bad.toml", std::string("[data]\ntrain = \"train\"\nval = \"val\"\nimagesize = 32\n[train]\nbatch = \"many\"\nepochs = 0\n[nonsense]\n"));
+  write_file(place.folder / "bad.toml",
+             std::string("[data]\ntrain = \"train\"\nval = \"val\"\nimagesize = 32\n[train]\nbatch = "
+                         "\"many\"\nepochs = 0\n[nonsense]\n"));
   const Ended ended = place.run({"train", "bad.toml", "--set", "model.arch=resnet51", "--set", "nokey"});
   INFO(ended.err);
   CHECK(ended.code == 2);
@@ -179,7 +189,9 @@ TEST_CASE("train: a budget too small is refused before anything starts, and the 
   CHECK_FALSE(fs::exists(place.runs()));
   const std::string before = "set budget.ram to \"";
   REQUIRE(has(ended.err, before));
-  const std::string least = ended.err.substr(ended.err.find(before) + before.size(), ended.err.substr(ended.err.find(before) + before.size()).find('"'));
+  const std::string least =
+      ended.err.substr(ended.err.find(before) + before.size(),
+                       ended.err.substr(ended.err.find(before) + before.size()).find('"'));
   CHECK(place.train({"--set", "budget.ram=" + least, "--set", "train.epochs=1"}).code == 0);
 }
 
@@ -211,7 +223,8 @@ TEST_CASE("train: bad images are replaced and listed; past data.max_bad the run 
   CHECK(has(strict.err, "data.max_bad"));
 }
 
-TEST_CASE("train: a file that cannot be read fails the run with exit 1, naming stage and file; `last` is saved") {
+TEST_CASE(
+    "train: a file that cannot be read fails the run with exit 1, naming stage and file; `last` is saved") {
   const Place place;
   const fs::path victim = place.folder.path() / "train" / "bee" / "15.JPEG";
   const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=1000"},
@@ -225,13 +238,17 @@ TEST_CASE("train: a file that cannot be read fails the run with exit 1, naming s
 TEST_CASE("train: a full disk is reported, not survived in silence") {
   const Place place;
   // 2 MB is enough for the first files and far too little for a checkpoint.
-  const Ended ended = run_program({"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 4000; exec \"$SLUICE_BINARY\" train tiny.toml --set log.name=a"}, place.folder.path());
+  const Ended ended =
+      run_program({"/bin/sh", "-c",
+                   "trap '' XFSZ; ulimit -f 4000; exec \"$SLUICE_BINARY\" train tiny.toml --set log.name=a"},
+                  place.folder.path());
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(has(ended.err, "last.ckpt"));
   CHECK(has(ended.err, "File too large"));
   CHECK_FALSE(fs::exists(place.runs() / "a" / "checkpoints" / "last.ckpt"));
-  for (const auto& entry : fs::directory_iterator(place.runs() / "a" / "checkpoints")) FAIL(entry.path().string());
+  for (const auto& entry : fs::directory_iterator(place.runs() / "a" / "checkpoints"))
+    FAIL(entry.path().string());
 }
 
 TEST_CASE("train: a damaged checkpoint is passed over by name") {
@@ -256,8 +273,10 @@ TEST_CASE("train: a checkpoint of another network is refused and stays as it is"
   const Place place;
   REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
   const fs::path run = place.runs() / "a";
-  const std::string last = read_text(run / "checkpoints" / "last.ckpt"), metrics = read_text(run / "metrics.jsonl"), config = read_text(run / "config.toml");
-  const Ended ended = place.train({"--set", "log.name=a", "--set", "model.arch=resnet34", "--resume", "auto"});
+  const std::string last = read_text(run / "checkpoints" / "last.ckpt"),
+                    metrics = read_text(run / "metrics.jsonl"), config = read_text(run / "config.toml");
+  const Ended ended =
+      place.train({"--set", "log.name=a", "--set", "model.arch=resnet34", "--resume", "auto"});
   INFO(ended.err);
   CHECK(ended.code == 2);
   CHECK(has(ended.err, "arch was \"resnet18\" and is now \"resnet34\""));
@@ -271,11 +290,13 @@ TEST_CASE("train: a finished run can be made longer, and not shorter than it is"
   const auto steps = [&](const std::string& name) {
     std::vector<std::string> seen;
     for (const auto& line : place.metrics(name))
-      if (line["event"] != "end") seen.push_back(line["event"].get<std::string>() + std::to_string(line["step"].get<int>()));
+      if (line["event"] != "end")
+        seen.push_back(line["event"].get<std::string>() + std::to_string(line["step"].get<int>()));
     return seen;
   };
   REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
-  const Ended shorter = place.train({"--set", "log.name=a", "--set", "train.max_steps=1", "--resume", "auto"});
+  const Ended shorter =
+      place.train({"--set", "log.name=a", "--set", "train.max_steps=1", "--resume", "auto"});
   CHECK(shorter.code == 2);
   CHECK(has(shorter.err, "past the end of this run"));
   const Ended same = place.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
@@ -283,12 +304,14 @@ TEST_CASE("train: a finished run can be made longer, and not shorter than it is"
   const Ended longer = place.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
   INFO(longer.err);
   CHECK(longer.code == 0);
-  CHECK(steps("a") == std::vector<std::string>{"train1", "train2", "val2", "train3", "train4", "val4", "train5", "val5"});
+  CHECK(steps("a") ==
+        std::vector<std::string>{"train1", "train2", "val2", "train3", "train4", "val4", "train5", "val5"});
 }
 
 TEST_CASE("train: killed before the first checkpoint, the same command with --resume auto begins again") {
   const Place place;
-  const std::vector<std::string> words = {"--set", "log.name=a", "--set", "train.epochs=1", "--resume", "auto"};
+  const std::vector<std::string> words = {"--set",          "log.name=a", "--set",
+                                          "train.epochs=1", "--resume",   "auto"};
   const Ended killed = place.train(words, send_signal(SIGKILL, "threads:"));
   CHECK(killed.code == 128 + SIGKILL);
   const Ended again = place.train(words);
@@ -300,10 +323,11 @@ TEST_CASE("train: killed before the first checkpoint, the same command with --re
 
 TEST_CASE("train: the same signal told twice at once is one wish") {
   const Place place;
-  const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=1000"}, {"Epoch 0:", [](pid_t child) {
-                                    kill(child, SIGTERM);
-                                    kill(child, SIGTERM);
-                                  }});
+  const Ended ended =
+      place.train({"--set", "log.name=a", "--set", "train.epochs=1000"}, {"Epoch 0:", [](pid_t child) {
+                                                                            kill(child, SIGTERM);
+                                                                            kill(child, SIGTERM);
+                                                                          }});
   INFO(ended.err);
   CHECK(ended.code == 128 + SIGTERM);
   CHECK(has(ended.err, "saved runs/a/checkpoints/last.ckpt"));
@@ -311,9 +335,11 @@ TEST_CASE("train: the same signal told twice at once is one wish") {
 
 TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
   const Place place;
-  const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=1"}, {"threads:", [&](pid_t) {
-                                    fs::create_directories(place.runs() / "a" / "checkpoints" / "last.ckpt.partial" / "x");
-                                  }});
+  const Ended ended =
+      place.train({"--set", "log.name=a", "--set", "train.epochs=1"},
+                  {"threads:", [&](pid_t) {
+                     fs::create_directories(place.runs() / "a" / "checkpoints" / "last.ckpt.partial" / "x");
+                   }});
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(has(ended.err, "last.ckpt"));
@@ -323,7 +349,9 @@ TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
 TEST_CASE("train: a loss that is not finite ends the run, and nothing is saved") {
   const Place place;
   for (const std::string every : {"1", "100"}) {
-    const Ended ended = place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1000", "--set", "optim.base_batch=1", "--set", "train.batch=2", "--set", "train.epochs=30", "--set", "log.every=" + every});
+    const Ended ended =
+        place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1000", "--set", "optim.base_batch=1",
+                     "--set", "train.batch=2", "--set", "train.epochs=30", "--set", "log.every=" + every});
     INFO(ended.err);
     CHECK(ended.code == 1);
     CHECK(has(ended.err, "train/loss: is not finite by step"));
@@ -357,7 +385,8 @@ TEST_CASE("graph: any configuration and any run, as DOT and SVG") {
   const Ended svg = place.run({"graph", "tiny.toml", "--format", "svg", "-o", "g.svg"});
   CHECK(svg.code == 0);
   CHECK(has(read_text(place.folder / "g.svg"), "</svg>"));
-  CHECK(place.run({"graph", "tiny.toml", "--set", "data.train=nowhere", "--set", "model.device=cuda"}).code == 0);
+  CHECK(place.run({"graph", "tiny.toml", "--set", "data.train=nowhere", "--set", "model.device=cuda"}).code ==
+        0);
 
   REQUIRE(place.train({"--set", "log.name=a", "--set", "train.epochs=1"}).code == 0);
   const Ended run = place.run({"graph", "runs/a"});

@@ -1,5 +1,5 @@
-// A pipeline with fake stages: each "image" is a few bytes derived from its index. Delays, failures, bad and large
-// items are injected; what comes out is recorded for checking.
+// A pipeline with fake stages: each "image" is a few bytes derived from its index. Delays, failures, bad and
+// large items are injected; what comes out is recorded for checking.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ struct FakeRun {
   std::function<Outcome::Kind(const Ticket&)> decode_kind = [](const Ticket&) { return Outcome::Kind::done; };
 
   // What came out.
-  std::vector<std::uint64_t> stepped;                       // batch numbers in order
-  std::vector<std::vector<std::uint8_t>> contents;          // their pixels
+  std::vector<std::uint64_t> stepped;               // batch numbers in order
+  std::vector<std::vector<std::uint8_t>> contents;  // their pixels
   std::multiset<std::pair<std::uint64_t, std::uint32_t>> lane_seen;
   std::atomic<int> over{0};
   std::size_t peak = 0;
@@ -131,7 +131,8 @@ struct FakeRun {
       for (std::uint32_t i = 0; i < b.slot->places(); ++i) {
         const auto place = b.slot->place(i);
         all.insert(all.end(), place.begin(), place.end());
-        for (int byte = 0; byte < 4; ++byte) all.push_back(static_cast<std::uint8_t>(b.slot->labels()[i] >> (8 * byte)));
+        for (int byte = 0; byte < 4; ++byte)
+          all.push_back(static_cast<std::uint8_t>(b.slot->labels()[i] >> (8 * byte)));
       }
       contents.push_back(std::move(all));
       b.slot.release();
@@ -146,7 +147,9 @@ struct FakeRun {
     const PipelineOptions o = options();
     Ledger ledger(o.split.budget);
     Pipeline pipeline(o, stages(), ledger);
-    RunEnd end = pipeline.run([&] { if (tick) tick(pipeline); });
+    RunEnd end = pipeline.run([&] {
+      if (tick) tick(pipeline);
+    });
     peak = ledger.peak();
     return end;
   }

@@ -35,7 +35,8 @@ class TemporaryFolder {
 
 inline void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
   std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 inline void write_file(const std::filesystem::path& path, const std::string& text) {

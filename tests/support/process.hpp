@@ -34,7 +34,8 @@ inline When send_signal(int signal, std::string err_has) {
 }
 
 // `folder` is where it runs. Killed after two minutes: a hang fails the test instead of holding it up.
-inline Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder, When when = {}) {
+inline Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder,
+                         When when = {}) {
   int out[2], err[2];
   if (pipe(out) != 0 || pipe(err) != 0) std::abort();
   posix_spawn_file_actions_t actions;
@@ -63,10 +64,13 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
         if (fds[i].fd < 0 || fds[i].revents == 0) continue;
         char buffer[4096];
         const ssize_t got = read(fds[i].fd, buffer, sizeof buffer);
-        if (got > 0) texts[i]->append(buffer, static_cast<std::size_t>(got));
-        else fds[i].fd = -1, --open;
+        if (got > 0)
+          texts[i]->append(buffer, static_cast<std::size_t>(got));
+        else
+          fds[i].fd = -1, --open;
       }
-      if (when.act && ended.err.find(when.err_has) != std::string::npos) std::exchange(when.act, nullptr)(child);
+      if (when.act && ended.err.find(when.err_has) != std::string::npos)
+        std::exchange(when.act, nullptr)(child);
     }
     int status = 0;
     waitpid(child, &status, 0);

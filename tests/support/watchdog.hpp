@@ -1,4 +1,5 @@
-// Ends the process with a message if a test hangs: generous, because a loaded machine is slow but a hang is for ever.
+// Ends the process with a message if a test hangs: generous, because a loaded machine is slow but a hang is
+// for ever.
 #pragma once
 
 #include <chrono>
