@@ -42,7 +42,7 @@ const std::vector<Key> keys{
     {.name = "data.subset_seed", .slot = at<&Config::data, &Config::Data::subset_seed>, .limits = {0, none},
      .meaning = "Chooses which classes `data.classes` takes."},
     {.name = "data.per_class", .slot = at<&Config::data, &Config::Data::per_class>, .limits = {0, none},
-     .unit = "images", .meaning = "Take the first so many images of each class; 0 takes all."},
+     .unit = "images", .meaning = "Take the first so many training images of each class; 0 takes all."},
     {.name = "data.image_size", .slot = at<&Config::data, &Config::Data::image_size>, .limits = {8, 4096},
      .unit = "pixels", .meaning = "Width and height of the images that the network gets.",
      .memory = "each batch slot takes batch × image_size² × 3 bytes"},

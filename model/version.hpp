@@ -1,4 +1,4 @@
-// Which libraries the program runs with, for logs, checkpoints and `doctor`.
+// Which libraries the program runs with, for logs and `sluice --version`.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 Error failure(const std::string& what, cudaError_t code) {
-  return Error{"upload", "", what + ": " + cudaGetErrorString(code), "see `sluice doctor`"};
+  return Error{"upload", "", what + ": " + cudaGetErrorString(code), "check the driver with nvidia-smi"};
 }
 
 // cudaLaunchHostFunc takes a plain pointer: the function owns itself until it has been called.

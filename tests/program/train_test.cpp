@@ -125,10 +125,10 @@ TEST_CASE("train: the same seed gives the same losses, bit for bit") {
 
 TEST_CASE("train: SIGINT and SIGTERM in mid-epoch save `last`; --resume auto goes on to the same end") {
   const Place place;
-  REQUIRE(place.train({"--set", "log.name=whole", "--set", "train.epochs=6"}).code == 0);
+  REQUIRE(place.train({"--set", "log.name=whole", "--set", "train.epochs=3"}).code == 0);
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string name = "run" + std::to_string(signal);
-    const std::vector<std::string> words = {"--set", "log.name=" + name, "--set", "train.epochs=6"};
+    const std::vector<std::string> words = {"--set", "log.name=" + name, "--set", "train.epochs=3"};
     const Ended stopped = place.train(words, send_signal(signal, "Epoch 0:"));
     INFO(stopped.err);
     CHECK(stopped.code == 128 + signal);
