@@ -1,5 +1,9 @@
 #include "cli/run_folder.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -88,6 +92,17 @@ Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
       return Error{"run folder", folder.string(), "is there already, and a run is never overwritten",
                    "choose another log.name, or go on with --resume auto"};
   }
+}
+
+Status lock_run_folder(const fs::path& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return Done{};
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (error == EWOULDBLOCK)
+    return Error{"run folder", folder.string(), "another process is writing to this run", "wait for it or stop it"};
+  if (fd >= 0) return Done{};  // a file system without locks
+  return Error{"run folder", folder.string(), std::strerror(error), ""};
 }
 
 Result<std::optional<Resume>> find_resume(const std::string& what, const Config& c,

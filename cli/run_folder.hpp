@@ -16,6 +16,9 @@ namespace sluice {
 [[nodiscard]] Result<std::filesystem::path> make_run_folder(const Config& config,
                                                             const std::filesystem::path& config_file);
 
+// Held until the process ends: two processes that write to one run would spoil it.
+[[nodiscard]] Status lock_run_folder(const std::filesystem::path& folder);
+
 struct Resume {
   std::filesystem::path folder;  // the run to go on with
   Snapshot snapshot;

@@ -84,13 +84,14 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
   if (!first) return first.error();
   p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
   p.plan.pipeline.batches = sequence->batches();
-  if (p.trainer.folder.empty()) {
+  const bool made = p.trainer.folder.empty();
+  if (made) {
     Result<fs::path> folder = make_run_folder(config, arguments.file);
     if (!folder) return folder.error();
     p.trainer.folder = *folder;
-  } else if (Status cut = cut_back(p.trainer); !cut) {
-    return cut.error();
   }
+  if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked.error();
+  if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut.error();
   std::ofstream out(p.trainer.folder / "config.toml");
   out << "# " << version_text() << "\n" << p.trainer.config_text;
   if (!out.flush())

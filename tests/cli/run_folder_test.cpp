@@ -296,3 +296,12 @@ TEST_CASE("cut lines: a file that is not there stays so, and one that cannot be 
   REQUIRE_FALSE(status);
   CHECK(has(status.error().text(), (folder / "metrics.jsonl").string()));
 }
+
+TEST_CASE("run folder: one process at a time") {
+  const TemporaryFolder folder;
+  CHECK(lock_run_folder(folder.path()));
+  const Status second = lock_run_folder(folder.path());
+  REQUIRE_FALSE(second);
+  CHECK(second.error().cause == "another process is writing to this run");
+  CHECK_FALSE(lock_run_folder(folder / "nowhere"));
+}
