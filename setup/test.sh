@@ -14,7 +14,7 @@ run_tests() {
 
 build_sanitized() {
   # Line numbers without variables: with them g++ takes minutes over the templates of a flow graph.
-  local common=(-Dtorch=disabled -Dbuildtype=plain -Doptimization=1 -Dcpp_args=-g1)
+  local common=(-Dtorch=disabled -Dbuildtype=plain -Doptimization=0 -Dcpp_args=-g1)
   configure build-asan "${common[@]}" -Db_sanitize=address,undefined
   compile build-asan
   configure build-tsan "${common[@]}" -Db_sanitize=thread

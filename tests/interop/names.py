@@ -15,8 +15,8 @@ CONFIG = """
 [data]
 train = "tree/train"
 val = "tree/val"
-image_size = 32
-val_resize = 36
+image_size = 64
+val_resize = 72
 max_file = "1MiB"
 max_scratch = "8MiB"
 [budget]
@@ -26,7 +26,9 @@ device = "cpu"
 [train]
 epochs = 1
 max_steps = 1
-batch = 2
+batch = 6
+[optim]
+lr = 1e-6
 [schedule]
 warmup_epochs = 0
 """
@@ -41,14 +43,15 @@ def stored(path):
     return names, header["classes"]
 
 
+sluice = pathlib.Path(sys.argv[1]).resolve()
 passed = failed = 0
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
-    subprocess.run([sys.argv[1], "synth", "tree", "--classes", "3", "--train-per-class", "2", "--val-per-class", "1", "--size", "100"],
+    subprocess.run([sluice, "synth", "tree", "--classes", "3", "--train-per-class", "2", "--val-per-class", "1", "--size", "100"],
                    cwd=folder, check=True)
     (folder / "one.toml").write_text(CONFIG)
     for arch in ("resnet18", "resnet34", "resnet50", "resnet101"):
-        subprocess.run([sys.argv[1], "train", "one.toml", "--set", f"model.arch={arch}", "--set", f"log.name={arch}"], cwd=folder,
+        subprocess.run([sluice, "train", "one.toml", "--set", f"model.arch={arch}", "--set", f"log.name={arch}"], cwd=folder,
                        check=True, stderr=subprocess.DEVNULL)
         ours, classes = stored(folder / "runs" / arch / "checkpoints" / "last.ckpt")
         theirs = {name: tuple(t.shape) for name, t in torchvision.models.get_model(arch, num_classes=classes).state_dict().items()}
