@@ -14,10 +14,10 @@ run_tests() {
 
 build_sanitized() {
   # Line numbers without variables: with them g++ takes minutes over the templates of a flow graph.
-  local common=(-Dtorch=disabled -Dbuildtype=plain -Doptimization=0 -Dcpp_args=-g1)
-  configure build-asan "${common[@]}" -Db_sanitize=address,undefined
+  local common=(-Dtorch=disabled -Dbuildtype=plain -Dcpp_args=-g1)
+  configure build-asan "${common[@]}" -Doptimization=0 -Db_sanitize=address,undefined
   compile build-asan
-  configure build-tsan "${common[@]}" -Db_sanitize=thread
+  configure build-tsan "${common[@]}" -Doptimization=1 -Db_sanitize=thread
   compile build-tsan tests/graph
 }
 
