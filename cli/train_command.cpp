@@ -244,7 +244,11 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   if (failure) log.message(Level::error, failure->text());
   if (end.failure && !saved) log.message(Level::error, saved.error().text());
   if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
-  if (end.finished) log.message(Level::info, diagnosis.line);
+  const bool nothing_left = p.plan.pipeline.first_batch == p.plan.pipeline.batches;
+  if (end.finished)
+    log.message(Level::info,
+                nothing_left ? "this run was finished already; raise train.epochs or train.max_steps to go on"
+                             : diagnosis.line);
   const Status closed = log.close();
   if (!closed && !failure) complain(closed.error());
 

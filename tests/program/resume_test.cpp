@@ -107,6 +107,7 @@ TEST_CASE("train: a finished run can be made longer, and not shorter than it is"
   CHECK(has(shorter.err, "past the end of this run"));
   const Ended same = place.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
   CHECK(same.code == 0);
+  CHECK(has(same.err, "finished already"));
   const Ended longer = place.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
   INFO(longer.err);
   CHECK(longer.code == 0);
