@@ -61,12 +61,12 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
   // The least that runs: the slots that were asked for (two if nothing was said), and read-ahead for as many
   // files as there are decode threads, and one more.
   const std::size_t ticket = Sample::bytes_with(s.grant_chunks);
-  const std::size_t slot_tickets =
-      r.batch * ticket;  // what a slot adds to the samples that can be on their way
+  const std::size_t slot_tickets = r.batch * ticket;  // a slot lets so many more samples be on their way
+  const std::size_t slot_cost = s.slot_bytes + slot_tickets;
   const unsigned wanted_slots = std::max(r.slots.value_or(least_slots), least_slots);
   const std::size_t least_chunks = (r.decode_threads + 1) * s.grant_chunks;
   const auto needed = [&](unsigned slots) {
-    return s.index + s.scratch + s.lane + slots * (s.slot_bytes + slot_tickets) +
+    return s.index + s.scratch + s.lane + slots * slot_cost +
            least_chunks * (ChunkPool::chunk_bytes + ticket);
   };
   if (needed(wanted_slots) > r.budget) {
@@ -81,8 +81,7 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     e.hint = "set budget.ram to \"" + std::to_string((needed(wanted_slots) + mib - 1) / mib) +
              "MiB\" or more" +
              (wanted_slots > least_slots && needed(least_slots) <= r.budget
-                  ? ", or pipeline.prefetch to " +
-                        std::to_string((r.budget - needed(0)) / (s.slot_bytes + slot_tickets))
+                  ? ", or pipeline.prefetch to " + std::to_string((r.budget - needed(0)) / slot_cost)
                   : ", or lower train.batch, data.image_size, data.max_scratch or data.max_file");
     return e;
   }
@@ -91,13 +90,12 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     s.slots = wanted_slots;
   } else {
     const std::size_t spare = r.budget - needed(0);
-    const std::size_t fit = std::max<std::size_t>(spare / (s.slot_bytes + slot_tickets), least_slots);
-    const std::size_t half = spare / 2 / (s.slot_bytes + slot_tickets);  // the other half is for read-ahead
+    const std::size_t fit = std::max<std::size_t>(spare / slot_cost, least_slots);
+    const std::size_t half = spare / 2 / slot_cost;  // the other half is for read-ahead
     const std::size_t cap = half > 4 * auto_slots_roomy ? auto_slots_roomy : auto_slots;
     s.slots = static_cast<unsigned>(std::clamp<std::size_t>(std::min(half, cap), least_slots, fit));
   }
-  const std::size_t rest =
-      r.budget - (s.index + s.scratch + s.lane + s.slots * (s.slot_bytes + slot_tickets));
+  const std::size_t rest = r.budget - (s.index + s.scratch + s.lane + s.slots * slot_cost);
   const std::size_t most_chunks = rest / (ChunkPool::chunk_bytes + ticket);
   s.read_ahead =
       std::min(r.read_ahead.value_or(auto_read_ahead), most_chunks);  // a file takes a chunk at least

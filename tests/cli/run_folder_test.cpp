@@ -65,6 +65,16 @@ int mark(const std::optional<Resume>& resume) {
   return resume->snapshot.state.at("mark");
 }
 
+// What cut_lines leaves of a file with this text, after its number of lines.
+std::string cut(const std::string& text, std::size_t lines) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "metrics.jsonl";
+  write_file(file, text);
+  const Result<std::size_t> kept = cut_lines(file, lines);
+  REQUIRE_MESSAGE(kept, kept.error().text());
+  return std::to_string(*kept) + ":" + read_text(file);
+}
+
 }  // namespace
 
 TEST_CASE("run folder: a named one is made once and never taken over") {
@@ -249,15 +259,6 @@ TEST_CASE("resume auto: runs of other configurations are left alone, also if the
 }
 
 TEST_CASE("cut lines: keeps the first so many, whole") {
-  const TemporaryFolder folder;
-  const fs::path file = folder / "metrics.jsonl";
-  // What is left, after its number of lines.
-  const auto cut = [&](const std::string& text, std::size_t lines) {
-    write_file(file, text);
-    const Result<std::size_t> kept = cut_lines(file, lines);
-    REQUIRE_MESSAGE(kept, kept.error().text());
-    return std::to_string(*kept) + ":" + read_text(file);
-  };
   CHECK(cut("one\ntwo\nthree\n", 2) == "2:one\ntwo\n");
   CHECK(cut("one\ntwo\nthree\n", 3) == "3:one\ntwo\nthree\n");
   CHECK(cut("one\ntwo\nthree\n", 0) == "0:");
@@ -269,14 +270,6 @@ TEST_CASE("cut lines: keeps the first so many, whole") {
 }
 
 TEST_CASE("cut lines: a torn last line goes, even if fewer lines are there than asked for") {
-  const TemporaryFolder folder;
-  const fs::path file = folder / "metrics.jsonl";
-  const auto cut = [&](const std::string& text, std::size_t lines) {
-    write_file(file, text);
-    const Result<std::size_t> kept = cut_lines(file, lines);
-    REQUIRE_MESSAGE(kept, kept.error().text());
-    return std::to_string(*kept) + ":" + read_text(file);
-  };
   CHECK(cut("one\ntwo\n", 9) == "2:one\ntwo\n");
   CHECK(cut("one\ntwo\nthr", 9) == "2:one\ntwo\n");
   CHECK(cut("one\ntwo\nthr", 3) == "2:one\ntwo\n");

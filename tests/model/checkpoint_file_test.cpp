@@ -10,20 +10,13 @@
 
 #include "model/checksum.hpp"
 
+#include "tests/support/folder.hpp"
+
 using namespace sluice;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder of its own for each test, removed with everything in it.
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "sluice-checkpoint-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
 
 Snapshot sample() {
   Snapshot snapshot;
@@ -59,9 +52,9 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE("checkpoint file: comes back as it was written") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Snapshot written = sample();
-  const fs::path path = folder.path / "last.ckpt";
+  const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(written, path));
   const auto read = read_checkpoint(path);
   REQUIRE(read);
@@ -84,8 +77,8 @@ TEST_CASE("checkpoint file: comes back as it was written") {
 }
 
 TEST_CASE("checkpoint file: any flipped bit, any cut and any extra byte is refused by name") {
-  const Folder folder;
-  const fs::path path = folder.path / "last.ckpt";
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
   const std::string sound = slurp(path);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -111,12 +104,12 @@ TEST_CASE("checkpoint file: any flipped bit, any cut and any extra byte is refus
   CHECK(has(refusal(path), "checksum"));
   spill(path, std::string(1000, 'j'));
   CHECK(has(refusal(path), "not a checkpoint"));
-  CHECK(has(refusal(folder.path / "none.ckpt"), "No such file"));
+  CHECK(has(refusal(folder.path() / "none.ckpt"), "No such file"));
 }
 
 TEST_CASE("checkpoint file: a header that lies is refused even with a fitting checksum") {
-  const Folder folder;
-  const fs::path path = folder.path / "last.ckpt";
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
   const auto rewrite = [&](const std::string& from, const std::string& to) {
     std::string bytes = slurp(path);
@@ -127,7 +120,7 @@ TEST_CASE("checkpoint file: a header that lies is refused even with a fitting ch
     sum.add(std::as_bytes(std::span(bytes)));
     const std::uint64_t value = sum.value();
     bytes.append(reinterpret_cast<const char*>(&value), 8);
-    const fs::path changed = folder.path / "changed.ckpt";
+    const fs::path changed = folder.path() / "changed.ckpt";
     spill(changed, bytes);
     return refusal(changed);
   };
@@ -140,8 +133,8 @@ TEST_CASE("checkpoint file: a header that lies is refused even with a fitting ch
 }
 
 TEST_CASE("checkpoint file: a full disk is an error that names file and cause, and the old file stays") {
-  const Folder folder;
-  const fs::path path = folder.path / "last.ckpt";
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
   const std::string before = slurp(path);
   fs::create_symlink("/dev/full", path.string() + ".partial");
@@ -154,7 +147,7 @@ TEST_CASE("checkpoint file: a full disk is an error that names file and cause, a
 }
 
 TEST_CASE("checkpoint file: a write that stops short is an error and leaves nothing behind") {
-  const Folder folder;
+  const TemporaryFolder folder;
   Snapshot large = sample();
   large.add("large", "f32", {100000});
   struct sigaction ignore {
@@ -166,17 +159,17 @@ TEST_CASE("checkpoint file: a write that stops short is an error and leaves noth
   rlimit limit = old_limit;
   limit.rlim_cur = 65536;
   ::setrlimit(RLIMIT_FSIZE, &limit);
-  const Status status = write_checkpoint(large, folder.path / "last.ckpt");
+  const Status status = write_checkpoint(large, folder.path() / "last.ckpt");
   ::setrlimit(RLIMIT_FSIZE, &old_limit);
   ::sigaction(SIGXFSZ, &old_action, nullptr);
   REQUIRE_FALSE(status);
   CHECK(has(status.error().text(), "File too large"));
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("checkpoint file: a folder that is not there is an error") {
-  const Folder folder;
-  const Status status = write_checkpoint(sample(), folder.path / "none" / "last.ckpt");
+  const TemporaryFolder folder;
+  const Status status = write_checkpoint(sample(), folder.path() / "none" / "last.ckpt");
   REQUIRE_FALSE(status);
   CHECK(has(status.error().text(), "No such file"));
 }

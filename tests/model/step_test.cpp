@@ -1,7 +1,6 @@
 #include "nodes/step.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -9,6 +8,8 @@
 
 #include "model/version.hpp"
 #include "nodes/random.hpp"
+
+#include "tests/support/folder.hpp"
 
 using namespace sluice;
 
@@ -127,9 +128,8 @@ TEST_CASE("step: evaluation changes nothing and leaves masked images out") {
 }
 
 TEST_CASE("step: a run that goes on from a checkpoint repeats its losses bit for bit") {
-  std::string folder = (std::filesystem::temp_directory_path() / "sluice-step-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::filesystem::path path = std::filesystem::path(folder) / "last.ckpt";
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "last.ckpt";
   std::vector<double> losses;
   {
     auto step = Step::create(tiny());
@@ -165,7 +165,6 @@ TEST_CASE("step: a run that goes on from a checkpoint repeats its losses bit for
   const Status refused = other->restore(*read);
   REQUIRE_FALSE(refused);
   CHECK(has(refused.error().text(), "2 classes"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("step: a loss that is not finite is told") {

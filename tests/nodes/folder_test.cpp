@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder.hpp"
+
 using namespace sluice;
 namespace fs = std::filesystem;
 
@@ -17,26 +19,18 @@ namespace {
 // A tree of empty files that is gone after the test.
 class Tree {
  public:
-  Tree() {
-    std::string name = (fs::temp_directory_path() / "sluice-folder-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~Tree() { fs::remove_all(root_); }
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
-
   Tree& file(const std::string& relative) {
-    fs::create_directories((root_ / relative).parent_path());
-    std::ofstream(root_ / relative).put('x');
+    fs::create_directories((folder_.path() / relative).parent_path());
+    std::ofstream(folder_.path() / relative).put('x');
     return *this;
   }
   Tree& folder(const std::string& relative) {
-    fs::create_directories(root_ / relative);
+    fs::create_directories(folder_.path() / relative);
     return *this;
   }
-  [[nodiscard]] const fs::path& path() const { return root_; }
+  [[nodiscard]] const fs::path& path() const { return folder_.path(); }
   [[nodiscard]] Result<ImageFolder> scan(const FolderOptions& options = {}) const {
-    return ImageFolder::scan(root_.string(), options);
+    return ImageFolder::scan(folder_.path().string(), options);
   }
   [[nodiscard]] std::vector<std::string> images(const FolderOptions& options = {}) const {
     const Result<ImageFolder> folder = scan(options);
@@ -44,7 +38,7 @@ class Tree {
     std::vector<std::string> found;
     for (std::size_t i = 0; i < folder->size(); ++i)
       found.push_back(std::to_string(folder->label(i)) + " " +
-                      fs::path(folder->path(i)).lexically_relative(root_).string());
+                      fs::path(folder->path(i)).lexically_relative(folder_.path()).string());
     return found;
   }
   [[nodiscard]] std::string failure(const FolderOptions& options = {}) const {
@@ -54,7 +48,7 @@ class Tree {
   }
 
  private:
-  fs::path root_;
+  test::TemporaryFolder folder_;
 };
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
