@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/config.hpp"
+#include "cli/range_test.hpp"
 #include "cli/synth.hpp"
 
 namespace sluice {
@@ -21,7 +22,31 @@ int train_command(const ConfigArguments& arguments, const std::string& resume);
 int config_command(const ConfigArguments& arguments, bool reference_only);
 // `what`: a configuration or a run folder.
 int graph_command(ConfigArguments what, const std::string& format, const std::string& output);
+// The learning rate over a run. `steps_per_epoch`: 0 counts the images; `output`: a plot, if not empty.
+int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, bool json,
+                     const std::string& output);
+
+struct EvalArguments {
+  std::string checkpoint;
+  bool averaged = false, json = false;
+};
+int eval_command(const ConfigArguments& arguments, const EvalArguments& asked);
+
+struct LrFindArguments {
+  RangeOptions range;
+  bool json = false;
+  std::string output;  // a plot, if not empty
+};
+int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& asked);
+// Writes a checkpoint's weights for Python.
+int export_command(const std::string& checkpoint, const std::string& output, bool averaged);
 int synth_command(const SynthOptions& options);
+struct StepBench {
+  int steps = 5, warm = 2;
+  bool json = false;
+};
+// The time of a training step by itself, on a batch of noise in memory.
+int bench_step_command(const ConfigArguments& arguments, const StepBench& bench);
 [[nodiscard]] std::string version_text();
 
 // The configuration, or nothing after its errors have been printed.

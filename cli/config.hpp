@@ -40,13 +40,17 @@ struct Config {
   struct Augment {
     Range scale{0.08, 1.0}, ratio{3.0 / 4.0, 4.0 / 3.0};
     double flip = 0.5, erase = 0.0;
+    std::string policy = "none";
+    double mixup = 0.0, cutmix = 0.0, mix = 1.0, mix_switch = 0.5;
   } augment;
   struct Model {
     std::string arch = "resnet50", device = "auto", precision = "fp32";
-    bool channels_last = true;
+    bool channels_last = true, zero_init = false;
+    std::string compile = "none";
+    std::filesystem::path weights;
   } model;
   struct Train {
-    std::int64_t epochs = 90, batch = 256, seed = 42, max_steps = 0;
+    std::int64_t epochs = 90, batch = 256, accumulate = 1, seed = 42, max_steps = 0;
     Count threads;
     double label_smoothing = 0.1;
   } train;
@@ -55,7 +59,8 @@ struct Config {
     double lr = 0.1;
     std::int64_t base_batch = 256;
     double momentum = 0.9, weight_decay = 1e-4;
-    bool nesterov = false;
+    bool nesterov = false, decay_all = true;
+    double clip = 0.0, ema = 0.0;
   } optim;
   struct Schedule {
     std::string kind = "cosine";
@@ -65,12 +70,14 @@ struct Config {
   } schedule;
   struct Checkpoint {
     std::int64_t keep = 5, every_steps = 0;
+    double every_minutes = 0;
     std::string monitor = "val/acc1";
   } checkpoint;
   struct Log {
     std::filesystem::path dir = "runs";
     std::string name;
     std::int64_t every = 10;
+    bool tensorboard = true;
   } log;
 };
 

@@ -91,6 +91,24 @@ const std::vector<Key> keys{
      .unit = "probability", .meaning = "Mirror left and right."},
     {.name = "augment.erase", .slot = at<&Config::augment, &Config::Augment::erase>, .limits = {0, 1},
      .unit = "probability", .meaning = "Blank out a random rectangle."},
+    {.name = "augment.policy", .slot = at<&Config::augment, &Config::Augment::policy>,
+     .choices = {"none", "trivial_wide"},
+     .meaning = "Random colour or geometry change after the flip: `\"trivial_wide\"` is torchvision's "
+                "TrivialAugmentWide.",
+     .memory = "one image (image_size² × 3 bytes) more for each decode thread"},
+    {.name = "augment.mixup", .slot = at<&Config::augment, &Config::Augment::mixup>, .limits = {0, 100},
+     .unit = "alpha of the Beta distribution",
+     .meaning = "Blend each image and its label with another of its batch; 0 turns it off."},
+    {.name = "augment.cutmix", .slot = at<&Config::augment, &Config::Augment::cutmix>, .limits = {0, 100},
+     .unit = "alpha of the Beta distribution",
+     .meaning = "Paste a rectangle of another image of the batch, and of its label in proportion; 0 turns it "
+                "off."},
+    {.name = "augment.mix", .slot = at<&Config::augment, &Config::Augment::mix>, .limits = {0, 1},
+     .unit = "probability",
+     .meaning = "Share of the batches that mixup or cutmix works on; the others stay as they are."},
+    {.name = "augment.mix_switch", .slot = at<&Config::augment, &Config::Augment::mix_switch>,
+     .limits = {0, 1}, .unit = "probability",
+     .meaning = "Where mixup and cutmix are both on, how often a mixed batch gets cutmix."},
 
     {.name = "model.arch", .slot = at<&Config::model, &Config::Model::arch>,
      .choices = {"resnet18", "resnet34", "resnet50", "resnet101"}, .meaning = "The network.",
@@ -103,13 +121,24 @@ const std::vector<Key> keys{
      .memory = "fp16 and bf16 halve the activations"},
     {.name = "model.channels_last", .slot = at<&Config::model, &Config::Model::channels_last>,
      .meaning = "Keep activations in channels-last order, which is faster on most devices."},
+    {.name = "model.zero_init", .slot = at<&Config::model, &Config::Model::zero_init>,
+     .meaning = "Start the last batch norm of each block at zero, so that each block begins as a shortcut."},
+    {.name = "model.compile", .slot = at<&Config::model, &Config::Model::compile>, .choices = {"none"},
+     .meaning = "How the step is compiled: not at all."},
+    {.name = "model.weights", .slot = at<&Config::model, &Config::Model::weights>,
+     .meaning = "Start from these weights: a checkpoint, or a `.safetensors` or `.pt` file with torchvision's "
+                "names. A classifier for another number of classes starts anew."},
 
     {.name = "train.epochs", .slot = at<&Config::train, &Config::Train::epochs>, .limits = {1, 1e6},
      .unit = "epochs",
      .meaning = "Passes over the training images; each is followed by a validation."},
     {.name = "train.batch", .slot = at<&Config::train, &Config::Train::batch>, .limits = {1, 65536},
-     .unit = "images per device", .meaning = "Images in one optimiser step.",
+     .unit = "images per device", .meaning = "Images that go through the network at once.",
      .memory = "each batch slot takes batch × image_size² × 3 bytes; activations grow with it"},
+    {.name = "train.accumulate", .slot = at<&Config::train, &Config::Train::accumulate>,
+     .limits = {1, 65536}, .unit = "batches",
+     .meaning = "Batches whose gradients are added up for one optimiser step; the total batch, which scales "
+                "the learning rate, grows with it."},
     {.name = "train.seed", .slot = at<&Config::train, &Config::Train::seed>, .limits = {0, none},
      .meaning = "Decides order, augmentation and initial weights; equal seeds give equal batches on any "
                 "machine."},
@@ -135,6 +164,15 @@ const std::vector<Key> keys{
      .meaning = "L2 penalty on the weights."},
     {.name = "optim.nesterov", .slot = at<&Config::optim, &Config::Optim::nesterov>,
      .meaning = "Nesterov momentum."},
+    {.name = "optim.decay_all", .slot = at<&Config::optim, &Config::Optim::decay_all>,
+     .meaning = "Weight decay on the parameters of norms and on biases too; false leaves them out."},
+    {.name = "optim.clip", .slot = at<&Config::optim, &Config::Optim::clip>, .limits = {0, none},
+     .unit = "norm of all gradients together",
+     .meaning = "Scale larger gradients down to this norm; 0 turns it off."},
+    {.name = "optim.ema", .slot = at<&Config::optim, &Config::Optim::ema>, .limits = {0, 0.999999},
+     .unit = "decay per step",
+     .meaning = "Keep a moving average of the weights and validate it too; 0 turns it off.",
+     .memory = "one more copy of the weights, and of the checkpoint's copy"},
 
     {.name = "schedule.kind", .slot = at<&Config::schedule, &Config::Schedule::kind>,
      .choices = {"cosine", "constant"}, .meaning = "What the learning rate does after the warm-up."},
@@ -152,8 +190,11 @@ const std::vector<Key> keys{
     {.name = "checkpoint.every_steps", .slot = at<&Config::checkpoint, &Config::Checkpoint::every_steps>,
      .limits = {0, none}, .unit = "steps",
      .meaning = "Save also every so many steps; 0 saves at the ends of epochs only."},
+    {.name = "checkpoint.every_minutes", .slot = at<&Config::checkpoint, &Config::Checkpoint::every_minutes>,
+     .limits = {0, none}, .unit = "minutes",
+     .meaning = "Save also when so much time has passed since the last save; 0 turns it off."},
     {.name = "checkpoint.monitor", .slot = at<&Config::checkpoint, &Config::Checkpoint::monitor>,
-     .choices = {"val/acc1", "val/acc5", "val/loss"},
+     .choices = {"val/acc1", "val/acc5", "val/loss", "val/ema_acc1", "val/ema_acc5", "val/ema_loss"},
      .meaning = "The figure that makes a checkpoint one of the best: highest accuracy or lowest loss."},
 
     {.name = "log.dir", .slot = at<&Config::log, &Config::Log::dir>,
@@ -164,6 +205,8 @@ const std::vector<Key> keys{
     {.name = "log.every", .slot = at<&Config::log, &Config::Log::every>, .limits = {1, none}, .unit = "steps",
      .meaning = "Read figures back from the device and record them every so many steps; "
                 "each time, the device waits for a moment."},
+    {.name = "log.tensorboard", .slot = at<&Config::log, &Config::Log::tensorboard>,
+     .meaning = "Write the metrics as TensorBoard events into the run's folder too."},
 };
 // clang-format on
 

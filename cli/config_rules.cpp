@@ -16,6 +16,14 @@ const std::vector<Rule> rules{
      [](const Config& c) { return c.optim.nesterov && c.optim.momentum == 0; },
      "optim.nesterov needs a momentum, and optim.momentum is 0",
      "set optim.momentum to 0.9 or optim.nesterov to false"},
+    {{"augment.mixup", "augment.cutmix", "train.batch"},
+     [](const Config& c) { return (c.augment.mixup > 0 || c.augment.cutmix > 0) && c.train.batch % 2 != 0; },
+     "mixup and cutmix work on pairs of images, and train.batch is odd",
+     "take an even train.batch"},
+    {{"checkpoint.monitor", "optim.ema"},
+     [](const Config& c) { return c.checkpoint.monitor.starts_with("val/ema") && c.optim.ema == 0; },
+     "checkpoint.monitor is a figure of the averaged weights, and optim.ema is 0",
+     "set optim.ema, or monitor val/acc1"},
     {{"data.synth", "data.train", "data.val"},
      [](const Config& c) {
        return c.data.synth && (c.data.train.filename() != "train" || c.data.val.filename() != "val" ||

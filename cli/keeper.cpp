@@ -3,8 +3,26 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "model/durable_file.hpp"
+
 namespace sluice {
 namespace fs = std::filesystem;
+namespace {
+
+// `last` stays under this name when the new one takes its own. Where there are no hard links it is renamed,
+// and for a while there is no `last`.
+void keep_previous(const fs::path& folder) {
+  const fs::path last = folder / "last.ckpt", previous = folder / "previous.ckpt";
+  std::error_code error;
+  if (fs::exists(last, error) && !link_file(last, previous)) fs::rename(last, previous, error);
+}
+
+// The name that save() gives; anything else in a checkpoint's list is not ours to delete.
+bool is_best_name(const std::string& name) {
+  return name.starts_with("epoch=") && name.ends_with(".ckpt") && name.find('/') == std::string::npos;
+}
+
+}  // namespace
 
 Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill,
                     std::int64_t epoch, const double* monitored) {
@@ -29,30 +47,37 @@ Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best
         drop.push_back(best.back().file);
   }
   if (Status filled = fill(snapshot_, best); !filled) return filled;
-  best_ = std::move(best);
+  pending_ = std::move(best);
   writing_ = std::async(std::launch::async, [this, name, drop] { return write(name, drop); });
   return Done{};
 }
 
+// The best one's own name comes first: a `last` that lists it never exists without it.
 Status Keeper::write(const std::string& best_name, const std::vector<std::string>& drop) {
-  const fs::path last = folder_ / "last.ckpt";
-  if (Status written = write_checkpoint(snapshot_, last); !written) return written;
-  std::error_code error;
-  if (!best_name.empty()) {
-    // The next `last` replaces the name, not the file: a hard link costs nothing and stays as it is.
-    const fs::path best = folder_ / best_name;
-    fs::remove(best, error);
-    fs::create_hard_link(last, best, error);
-    if (error)
-      if (Status written = write_checkpoint(snapshot_, best); !written) return written;
-  }
-  for (const std::string& file : drop) fs::remove(folder_ / file, error);
-  return Done{};
+  const fs::path last = folder_ / "last.ckpt", best = folder_ / best_name;
+  const Status ready = before_();  // an error there must not cost the weights as well
+  const Status placed = best_name.empty() ? Status(Done{}) : write_checkpoint(snapshot_, best);
+  keep_previous(folder_);
+  if (best_name.empty() || !placed || !link_file(best, last))
+    if (Status written = write_checkpoint(snapshot_, last); !written) return written;
+  if (!placed) return placed;
+  std::error_code ignored;
+  for (const std::string& file : drop) fs::remove(folder_ / file, ignored);
+  return ready;
 }
 
 Status Keeper::wait() {
   if (!writing_.valid()) return Done{};
-  return writing_.get();
+  Status written = writing_.get();
+  if (written) best_ = std::move(pending_);
+  return written;
+}
+
+void Keeper::resume(const std::vector<Best>& best) {
+  best_.clear();
+  std::error_code ignored;
+  for (const Best& b : best)
+    if (is_best_name(b.file) && fs::exists(folder_ / b.file, ignored)) best_.push_back(b);
 }
 
 }  // namespace sluice

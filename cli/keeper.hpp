@@ -1,6 +1,6 @@
-// Keeps checkpoints: `last.ckpt`, and the best by the monitored metric under their own names. Writes in the
-// background: training stands still only for the copy of the weights, and for a write that is still under
-// way.
+// Keeps checkpoints: `last.ckpt`, the one before it (`previous.ckpt`), and the best by the monitored metric
+// under their own names. Writes in the background: training stands still only for the copy of the weights,
+// and for a write that is still under way.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,12 @@ class Keeper {
     double score = 0;
     std::string file;
   };
-  Keeper(std::filesystem::path folder, std::size_t keep, std::string monitor)
-      : folder_(std::move(folder)), keep_(keep), monitor_(std::move(monitor)) {}
+  // `before` is called ahead of each write, on the writing thread: what a checkpoint counts on should be on
+  // disk earlier than the checkpoint. If it fails, the checkpoint is written all the same, and wait() tells.
+  Keeper(
+      std::filesystem::path folder, std::size_t keep, std::string monitor,
+      std::function<Status()> before = [] { return Status(Done{}); })
+      : folder_(std::move(folder)), keep_(keep), monitor_(std::move(monitor)), before_(std::move(before)) {}
 
   // `fill` copies weights and state into the snapshot, which keeps its memory from call to call, and gets the
   // list of the best as it will be. Given a value of the monitored metric, the checkpoint joins them if it is
@@ -30,8 +34,8 @@ class Keeper {
               const double* monitored);
   Status wait();  // for the write under way; its error, if it failed
 
-  [[nodiscard]] const std::vector<Best>& best() const { return best_; }
-  void resume(std::vector<Best> best) { best_ = std::move(best); }
+  [[nodiscard]] const std::vector<Best>& best() const { return best_; }  // as of the last write waited for
+  void resume(const std::vector<Best>& best);                            // those whose files are still there
   [[nodiscard]] const std::string& monitor() const { return monitor_; }
 
  private:
@@ -40,8 +44,9 @@ class Keeper {
   std::filesystem::path folder_;
   std::size_t keep_;
   std::string monitor_;
+  std::function<Status()> before_;
   Snapshot snapshot_;
-  std::vector<Best> best_;  // best first
+  std::vector<Best> best_, pending_;  // best first; pending: once the write under way is finished
   std::future<Status> writing_;
 };
 

@@ -41,6 +41,49 @@ int main(int count, char** words) {
   graph->add_option("--format", format, "dot or svg")->check(CLI::IsMember({"dot", "svg"}));
   graph->add_option("-o,--output", output, "Write to this file instead of stdout");
 
+  std::string plot_file;
+  std::int64_t steps_per_epoch = 0;
+  bool as_json = false;
+  const auto takes_json = [&](CLI::App* command) {
+    command->add_flag("--json", as_json, "Print one JSON object instead of a table");
+  };
+  const auto takes_plot = [&](CLI::App* command) {
+    command->add_option("-o,--output", plot_file, "Draw a plot into this file too")->type_name("FILE.svg");
+  };
+  CLI::App* schedule = takes_config(app.add_subcommand("schedule", "Print the learning rate over a run"),
+                                    "Configuration file (TOML)");
+  schedule->add_option("--steps-per-epoch", steps_per_epoch, "Instead of counting the training images")
+      ->check(CLI::Range(1, 1000000));
+  takes_json(schedule);
+  takes_plot(schedule);
+
+  EvalArguments to_eval;
+  CLI::App* eval =
+      takes_config(app.add_subcommand("eval", "Validate a checkpoint over the whole of data.val"),
+                   "Configuration file (TOML)");
+  eval->add_option("--checkpoint", to_eval.checkpoint, "Weights: .ckpt, .safetensors, .pt or .pth")
+      ->required();
+  eval->add_flag("--ema", to_eval.averaged, "The averaged weights (optim.ema) instead of the trained ones");
+  takes_json(eval);
+
+  RangeOptions range;
+  CLI::App* lr_find =
+      takes_config(app.add_subcommand("lr-find", "Find a learning rate: train a little, with a rising rate"),
+                   "Configuration file (TOML)");
+  lr_find->add_option("--low", range.low, "First optim.lr")->capture_default_str();
+  lr_find->add_option("--high", range.high, "Last optim.lr")->capture_default_str();
+  lr_find->add_option("--steps", range.steps, "Optimiser steps at most")->capture_default_str();
+  takes_json(lr_find);
+  takes_plot(lr_find);
+
+  std::string checkpoint, weights;
+  bool averaged = false;
+  CLI::App* export_weights =
+      app.add_subcommand("export", "Write a checkpoint's weights for Python, with torchvision's names");
+  export_weights->add_option("checkpoint", checkpoint, "Checkpoint file (.ckpt)")->required();
+  export_weights->add_option("-o,--output", weights, "File to write: .safetensors, .pt or .pth")->required();
+  export_weights->add_flag("--ema", averaged, "The averaged weights (optim.ema) instead of the trained ones");
+
   SynthOptions synth;
   CLI::App* make = app.add_subcommand("synth", "Make a labelled, learnable JPEG tree for trying things out");
   make->add_option("dir", synth.dir, "Gets train/<class>/*.JPEG and val/<class>/*.JPEG")->required();
@@ -51,6 +94,19 @@ int main(int count, char** words) {
       ->capture_default_str();
   make->add_option("--size", synth.size, "Longer side of most images, in pixels")->capture_default_str();
   make->add_option("--seed", synth.seed, "The same seed gives the same files")->capture_default_str();
+
+  StepBench step_bench;
+  CLI::App* bench = app.add_subcommand("bench", "Measure a part of the run by itself")->require_subcommand(1);
+  CLI::App* bench_step =
+      takes_config(bench->add_subcommand("step", "The training step, on a batch in memory: no data is read"),
+                   "Configuration file (TOML)");
+  bench_step->add_option("--steps", step_bench.steps, "Steps to measure")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  bench_step->add_option("--warm", step_bench.warm, "Steps before, which do not count")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  bench_step->add_flag("--json", step_bench.json, "Print one JSON object");
 
   try {
     app.parse(count, words);
@@ -71,7 +127,13 @@ int main(int count, char** words) {
       return config_command(arguments, reference_only);
     }
     if (*graph) return graph_command(arguments, format, output);
+    if (*schedule) return schedule_command(arguments, steps_per_epoch, as_json, plot_file);
+    to_eval.json = as_json;
+    if (*eval) return eval_command(arguments, to_eval);
+    if (*lr_find) return lr_find_command(arguments, {range, as_json, plot_file});
+    if (*export_weights) return export_command(checkpoint, weights, averaged);
     if (*make) return synth_command(synth);
+    if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {
     std::cerr << "sluice: " << error.what() << "\n";
     return exit_failed;

@@ -32,15 +32,19 @@ fs::file_time_type newest_checkpoint(const fs::path& run) {
   return newest;
 }
 
-// Newest first; of two written at the same moment, `last` first.
+// `last`, the one before it, then the others by age: a copied run has times that tell nothing of the first
+// two.
 std::vector<fs::path> checkpoints_of(const fs::path& run) {
+  const auto rank = [](const fs::path& path) {
+    return path.filename() == "last.ckpt" ? 0 : path.filename() == "previous.ckpt" ? 1 : 2;
+  };
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored))
     if (entry.path().extension() == ".ckpt") found.emplace_back(entry.last_write_time(ignored), entry.path());
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first
-                              : (a.second.filename() == "last.ckpt") > (b.second.filename() == "last.ckpt");
+  std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    const int first = rank(a.second), second = rank(b.second);
+    return first != second ? first < second : a.first > b.first;
   });
   std::vector<fs::path> paths;
   for (auto& [time, path] : found) paths.push_back(std::move(path));
@@ -100,39 +104,53 @@ Status lock_run_folder(const fs::path& folder) {
   const int error = errno;
   if (fd >= 0) close(fd);
   if (error == EWOULDBLOCK)
-    return Error{"run folder", folder.string(), "another process is writing to this run", "wait for it or stop it"};
+    return Error{"run folder", folder.string(), "another process is writing to this run",
+                 "wait for it or stop it"};
   if (fd >= 0) return Done{};  // a file system without locks
   return Error{"run folder", folder.string(), std::strerror(error), ""};
 }
 
-Result<std::optional<Resume>> find_resume(const std::string& what, const Config& c,
-                                          const fs::path& config_file) {
+Result<fs::path> folder_to_resume(const std::string& what, const Config& c, const fs::path& config_file) {
+  if (what == "auto") return newest_run(c, config_file);
+  const fs::path file = fs::absolute(what).lexically_normal();
+  std::error_code error;
+  if (!fs::exists(file, error)) return Error{"resume", what, "No such file or directory", "check the path"};
+  if (file.parent_path().filename() != "checkpoints")
+    return Error{"resume", what, "is not in a run's checkpoints/ folder",
+                 "give the checkpoint where the run wrote it"};
+  return file.parent_path().parent_path();
+}
+
+Result<std::optional<Resume>> find_resume(const std::string& what, const fs::path& run) {
   std::optional<Resume> found;
   if (what != "auto") {
     Result<Snapshot> snapshot = read_checkpoint(what);
     if (!snapshot) return snapshot.error();
-    const fs::path file = fs::absolute(what).lexically_normal();
-    if (file.parent_path().filename() != "checkpoints")
-      return Error{"resume", what, "is not in a run's checkpoints/ folder",
-                   "give the checkpoint where the run wrote it"};
-    found = Resume{file.parent_path().parent_path(), std::move(*snapshot), {}};
+    found = Resume{std::move(*snapshot), {}};
     return found;
   }
-  const fs::path run = newest_run(c, config_file);
-  if (run.empty()) return found;
-  std::vector<std::string> damaged;
+  std::vector<Resume::Damaged> damaged;
   for (const fs::path& path : checkpoints_of(run)) {
-    Result<Snapshot> snapshot = read_checkpoint(path);
+    bool is_damaged = false;
+    Result<Snapshot> snapshot = read_checkpoint(path, &is_damaged);
     if (snapshot) {
-      found = Resume{run, std::move(*snapshot), std::move(damaged)};
+      found = Resume{std::move(*snapshot), std::move(damaged)};
       return found;
     }
-    damaged.push_back(snapshot.error().text());
+    if (!is_damaged) return snapshot.error();  // it may be the newest, and sound
+    damaged.push_back({path, snapshot.error().text()});
   }
   if (damaged.empty()) return found;
   std::string all;
-  for (const std::string& text : damaged) all += "\n  " + text;
+  for (const Resume::Damaged& d : damaged) all += "\n  " + d.reason;
   return Error{"resume", run.string(), "every checkpoint is damaged:" + all, "start anew without --resume"};
+}
+
+void set_aside(const fs::path& damaged) {
+  fs::path aside = damaged;
+  aside += ".damaged";
+  std::error_code ignored;
+  fs::rename(damaged, aside, ignored);
 }
 
 Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {

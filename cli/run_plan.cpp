@@ -11,7 +11,7 @@ constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files ar
 constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
 
 // Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients,
-// momenta and the checkpoint's copy, and on the CPU the activations (bytes per image at 224 px, fp32, forward
+// momenta, averages and the checkpoint's copies, and on the CPU the activations (bytes per image at 224 px, fp32, forward
 // and backward).
 std::size_t beside_the_data_path(const Config& c, const std::string& device) {
   struct Net {
@@ -25,13 +25,21 @@ std::size_t beside_the_data_path(const Config& c, const std::string& device) {
   std::size_t bytes = 1 * GiB;
   for (const Net& net : nets) {
     if (c.model.arch != net.arch) continue;
-    bytes += 4 * 4 * net.parameters;
+    bytes += 4 * (c.optim.ema > 0 ? 7 : 5) * net.parameters;
     const double scale = static_cast<double>(c.data.image_size * c.data.image_size) / (224.0 * 224.0);
     if (device == "cpu")
       bytes += static_cast<std::size_t>(scale * static_cast<double>(net.activations) *
                                         static_cast<double>(c.train.batch));
   }
   return bytes;
+}
+
+FolderOptions folder_options(const Config& c) {
+  FolderOptions options;
+  options.exclude = c.data.exclude;
+  options.classes = static_cast<std::size_t>(c.data.classes);
+  options.subset_seed = static_cast<std::uint64_t>(c.data.subset_seed);
+  return options;
 }
 
 unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<std::int64_t>(n, 1)); }
@@ -55,6 +63,12 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   p.batch = static_cast<std::uint32_t>(c.train.batch);
   p.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
   p.device_queue = 1;
+  const int out = static_cast<int>(c.data.image_size);
+
+  AugmentOptions& augment = plan.data.augment;
+  augment.flip = c.augment.flip;
+  augment.policy = c.augment.policy == "trivial_wide" ? Policy::trivial_wide : Policy::none;
+  augment.erase = c.augment.erase;
 
   SplitRequest r;
   r.index = index_bytes;
@@ -64,6 +78,7 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   r.max_file = c.data.max_file.bytes;
   r.max_scratch = c.data.max_scratch.bytes;
   r.thread_scratch = std::min(thread_scratch, r.max_scratch);
+  r.thread_copy = augment_bytes(augment.policy, {out, out});
   r.grant = grant;
   if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
   if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
@@ -88,22 +103,17 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   plan.data.decode_threads = p.decode_threads;
   plan.data.seed = static_cast<std::uint64_t>(c.train.seed);
   plan.data.read.max_file = r.max_file;
-  plan.data.decode.out = static_cast<int>(c.data.image_size);
+  plan.data.decode.out = out;
   plan.data.decode.resize = static_cast<int>(c.data.val_resize);
   plan.data.decode.scale = c.augment.scale;
   plan.data.decode.ratio = c.augment.ratio;
   plan.data.decode.thread_scratch = r.thread_scratch;
   plan.data.decode.max_scratch = r.max_scratch;
-  plan.data.augment.flip = c.augment.flip;
-  plan.data.augment.erase = c.augment.erase;
   return plan;
 }
 
 Result<DataSets> scan_data(const Config& c) {
-  FolderOptions options;
-  options.exclude = c.data.exclude;
-  options.classes = static_cast<std::size_t>(c.data.classes);
-  options.subset_seed = static_cast<std::uint64_t>(c.data.subset_seed);
+  FolderOptions options = folder_options(c);
   options.per_class = static_cast<std::size_t>(c.data.per_class);
   Result<ImageFolder> train = ImageFolder::scan(c.data.train.string(), options);
   if (!train) return train.error();
@@ -112,6 +122,24 @@ Result<DataSets> scan_data(const Config& c) {
   Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), options);
   if (!val) return val.error();
   return DataSets{std::move(*train), std::move(*val)};
+}
+
+Result<DataSets> scan_validation(const Config& c) {
+  Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), folder_options(c));
+  if (!val) return val.error();
+  return DataSets{*val, *val};
+}
+
+RunShape run_shape(const Config& c, const DataSets& sets) {
+  RunShape s;
+  s.train_images = sets.train.size();
+  s.val_images = sets.val.size();
+  s.batch = static_cast<std::uint32_t>(c.train.batch);
+  s.accumulate = static_cast<std::uint32_t>(c.train.accumulate);
+  s.epochs = static_cast<std::uint32_t>(c.train.epochs);
+  s.max_steps = static_cast<std::uint64_t>(c.train.max_steps);
+  s.seed = static_cast<std::uint64_t>(c.train.seed);
+  return s;
 }
 
 }  // namespace sluice

@@ -22,5 +22,9 @@ struct RunPlan {
 
 // The folders of `data.train` and `data.val`, scanned.
 [[nodiscard]] Result<DataSets> scan_data(const Config& config);
+// `data.val` alone, in both places.
+[[nodiscard]] Result<DataSets> scan_validation(const Config& config);
+
+[[nodiscard]] RunShape run_shape(const Config& config, const DataSets& sets);
 
 }  // namespace sluice

@@ -13,6 +13,8 @@
 #include "graph/diagnosis.hpp"
 #include "graph/dot.hpp"
 #include "graph/pipeline.hpp"
+#include "model/weights_file.hpp"
+#include "nodes/tensorboard.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -24,6 +26,7 @@ struct Prepared {
   std::shared_ptr<const DataSets> sets;
   TrainerOptions trainer;
   std::vector<std::string> notes;  // for the log, once there is one
+  std::vector<fs::path> damaged = {};
 };
 
 // Records and quarantine go back to where the checkpoint stood.
@@ -35,6 +38,33 @@ Status cut_back(TrainerOptions& o) {
   kept = cut_lines(o.folder / "quarantine.jsonl",
                    state.value("bad", nlohmann::json::object()).value("lines", std::size_t{0}));
   if (!kept) return kept.error();
+  if (o.resume) o.resume->state["bad"]["lines"] = *kept;
+  return Done{};
+}
+
+// Finds the run to go on with and, once it is locked, the checkpoint to go on from.
+Status take_up(Prepared& p, const Config& config, const ConfigArguments& arguments, const std::string& what) {
+  const Result<fs::path> run = folder_to_resume(what, config, arguments.file);
+  if (!run) return run.error();
+  std::optional<Resume> found;
+  if (fs::is_directory(*run)) {
+    if (Status locked = lock_run_folder(*run); !locked) return locked;
+    Result<std::optional<Resume>> looked = find_resume(what, *run);
+    if (!looked) return looked.error();
+    found = std::move(*looked);
+    fs::create_directories(*run / "checkpoints");
+    p.trainer.folder = *run;  // without a checkpoint, it has nothing to lose and begins again
+  }
+  if (!found) {
+    p.notes.push_back("no checkpoint to resume from yet: starting anew");
+    return Done{};
+  }
+  for (Resume::Damaged& damaged : found->passed_over) {
+    p.notes.push_back("passed over: " + damaged.reason);
+    p.damaged.push_back(std::move(damaged.file));
+  }
+  p.trainer.resume = std::move(found->snapshot);
+  p.notes.push_back("going on from " + p.trainer.resume->source);
   return Done{};
 }
 
@@ -47,38 +77,21 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
   const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
   Result<RunPlan> plan = plan_run(config, this_machine(), *device, index_bytes);
   if (!plan) return plan.error();
-  RunShape shape{sets->train.size(),
-                 sets->val.size(),
-                 static_cast<std::uint32_t>(config.train.batch),
-                 static_cast<std::uint32_t>(config.train.epochs),
-                 static_cast<std::uint64_t>(config.train.max_steps),
-                 static_cast<std::uint64_t>(config.train.seed)};
-  Result<Sequence> sequence = Sequence::make(shape);
+  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
   if (!sequence) return sequence.error();
 
   const int classes = static_cast<int>(sets->train.class_names().size());
   Prepared p{std::move(*plan),
              std::make_shared<const DataSets>(std::move(*sets)),
-             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, 0},
+             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, {}, 0},
              {}};
   p.trainer.torch_threads = p.plan.torch_threads;
-  if (!resume.empty()) {
-    Result<std::optional<Resume>> found = find_resume(resume, config, arguments.file);
-    if (!found) return found.error();
-    if (*found) {
-      p.trainer.folder = (*found)->folder;
-      p.trainer.resume = std::move((*found)->snapshot);
-      for (const std::string& damaged : (*found)->passed_over) p.notes.push_back("passed over: " + damaged);
-      p.notes.push_back("going on from " + p.trainer.resume->source);
-    } else {
-      p.notes.push_back("no checkpoint to resume from yet: starting anew");
-      // Killed before its first checkpoint: the run of this name has nothing to lose and begins again.
-      const fs::path named = config.log.dir / config.log.name;
-      if (!config.log.name.empty() && fs::is_directory(named)) {
-        fs::create_directories(named / "checkpoints");
-        p.trainer.folder = named;
-      }
-    }
+  if (!resume.empty())
+    if (Status taken = take_up(p, config, arguments, resume); !taken) return taken.error();
+  if (!config.model.weights.empty() && !p.trainer.resume) {
+    Result<Snapshot> weights = read_weights(config.model.weights);
+    if (!weights) return weights.error();
+    p.trainer.weights = std::move(*weights);
   }
   Result<std::uint64_t> first = first_batch(p.trainer);
   if (!first) return first.error();
@@ -89,8 +102,9 @@ Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments,
     Result<fs::path> folder = make_run_folder(config, arguments.file);
     if (!folder) return folder.error();
     p.trainer.folder = *folder;
+    if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked.error();
   }
-  if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked.error();
+  for (const fs::path& file : p.damaged) set_aside(file);
   if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut.error();
   std::ofstream out(p.trainer.folder / "config.toml");
   out << "# " << version_text() << "\n" << p.trainer.config_text;
@@ -137,7 +151,7 @@ struct Linked {
   }
 };
 
-Result<std::unique_ptr<Log>> open_log(const fs::path& folder, std::size_t capacity, GraphLink& graph) {
+Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capacity, GraphLink& graph) {
   LogOptions options;
   options.capacity = capacity;
   options.screen = &std::cerr;
@@ -146,11 +160,13 @@ Result<std::unique_ptr<Log>> open_log(const fs::path& folder, std::size_t capaci
   options.on_error = [&graph](const Error& error) {
     if (Stop* stop = graph.stop) stop->fail(error);  // metrics that cannot be kept are lost work
   };
-  Result<LineSink> metrics = append_to((folder / "metrics.jsonl").string()),
-                   text = append_to((folder / "train.log").string());
+  const fs::path kept = o.folder / "metrics.jsonl";
+  Result<std::shared_ptr<AppendFile>> metrics = open_lines(kept.string());
   if (!metrics) return metrics.error();
+  Result<LineSink> text = append_to((o.folder / "train.log").string());
   if (!text) return text.error();
-  options.metrics = [&graph, sink = std::move(*metrics)](std::string_view line) {
+  options.sync = [file = *metrics] { return file->sync(); };
+  options.metrics = [&graph, sink = lines_into(*metrics)](std::string_view line) {
     NodeStats* stats = graph.stats;
     if (!stats) return sink(line);
     stats->arrive();
@@ -158,6 +174,16 @@ Result<std::unique_ptr<Log>> open_log(const fs::path& folder, std::size_t capaci
     return sink(line);
   };
   options.text = std::move(*text);
+  if (o.config.log.tensorboard) {
+    const std::int64_t from = o.resume ? o.resume->state.value("step", std::int64_t{0}) : 0;
+    Result<std::shared_ptr<EventFile>> events = EventFile::open(o.folder, from, kept);
+    if (!events) return events.error();
+    options.events = [file = *events](const Record& record) { return file->write(record); };
+    options.sync = [metrics = options.sync, file = *events] {
+      Status synced = metrics();
+      return synced ? file->sync() : synced;
+    };
+  }
   return std::make_unique<Log>(std::move(options));
 }
 
@@ -185,19 +211,20 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   const fs::path folder = p.trainer.folder;
 
   GraphLink link;
-  Result<std::unique_ptr<Log>> opened = open_log(folder, p.plan.pipeline.log_queue, link);
+  Result<std::unique_ptr<Log>> opened = open_log(p.trainer, p.plan.pipeline.log_queue, link);
   if (!opened) {
     complain(opened.error());
     return exit_failed;
   }
   Log& log = **opened;
   Ledger ledger(p.plan.pipeline.split.budget);
-  std::optional<Pipeline> pipeline;  // outlives the trainer, which pins its slots
+  std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
   const std::vector<std::string> notes = describe(p);
+  DeviceFeed feed(p.trainer.device, config->train.batch, config->data.image_size);
   Trainer trainer(std::move(p.trainer), log);
   Status saved = Done{};
   Stages stages = data_path(p.sets, trainer.sequence(), p.plan.data);
-  stages.upload = [&](Batch& batch) { return trainer.upload(batch); };
+  stages.upload = [&](Batch& batch) { return feed.upload(batch); };
   stages.step_begin = [&] { return trainer.begin(); };
   stages.step = [&](Batch& batch) { return trainer.step(batch); };
   stages.step_over = [&] { saved = trainer.over(); };
@@ -205,8 +232,9 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
   const Linked linked(link, *pipeline);
   for (const std::string& line : notes) log.message(Level::info, line);
-  pipeline->stop().on_stop([&] { trainer.cancel_upload(); });
-  if (Status ready = trainer.prepare(pipeline->slots(), pipeline->log_stats()); !ready) {
+  trainer.connect(pipeline->log_stats(), [&] { return ledger.peak(); });
+  pipeline->stop().on_stop([&] { feed.cancel(); });
+  if (Status ready = feed.prepare(pipeline->slots()); !ready) {
     complain(ready.error());
     return exit_usage;
   }

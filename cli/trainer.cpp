@@ -1,36 +1,31 @@
 #include "cli/trainer.hpp"
 
+#include "cli/step_options.hpp"
+
 namespace sluice {
 namespace {
 
 using nlohmann::json;
 
-// What upload makes of a batch.
-struct OnDevice {
-  DeviceBatch batch;
-  std::vector<Bad> bad;
-};
-
 void add(PhaseSums& to, const PhaseSums& more) {
   to.loss += more.loss;
   to.count += more.count;
+  to.judged += more.judged;
   to.correct1 += more.correct1;
   to.correct5 += more.correct5;
   to.batches += more.batches;
 }
 
 json to_json(const PhaseSums& s) {
-  return {{"loss", s.loss},
-          {"count", s.count},
-          {"correct1", s.correct1},
-          {"correct5", s.correct5},
-          {"batches", s.batches}};
+  return {{"loss", s.loss},         {"count", s.count},       {"judged", s.judged},
+          {"correct1", s.correct1}, {"correct5", s.correct5}, {"batches", s.batches}};
 }
 
 PhaseSums sums_from(const json& j) {
   PhaseSums s;
   s.loss = j.at("loss");
   s.count = j.at("count");
+  s.judged = j.at("judged");
   s.correct1 = j.at("correct1");
   s.correct5 = j.at("correct5");
   s.batches = j.at("batches");
@@ -39,10 +34,14 @@ PhaseSums sums_from(const json& j) {
 
 double mean(double sum, std::int64_t count) { return count > 0 ? sum / static_cast<double>(count) : 0; }
 
-Values metrics(const std::string& phase, const PhaseSums& s) {
-  return {{phase + "/loss", mean(s.loss, s.count)},
-          {phase + "/acc1", 100 * mean(static_cast<double>(s.correct1), s.count)},
-          {phase + "/acc5", 100 * mean(static_cast<double>(s.correct5), s.count)}};
+// Accuracy of images that were mixed with others means nothing, and is left out.
+Values metrics(const std::string& prefix, const PhaseSums& s) {
+  Values values = {{prefix + "loss", mean(s.loss, s.count)}};
+  if (s.judged > 0) {
+    values.emplace_back(prefix + "acc1", 100 * mean(static_cast<double>(s.correct1), s.judged));
+    values.emplace_back(prefix + "acc5", 100 * mean(static_cast<double>(s.correct5), s.judged));
+  }
+  return values;
 }
 
 // What must be the same for a position to mean the same.
@@ -53,6 +52,7 @@ json shape_of(const TrainerOptions& o) {
           {"train_images", s.train_images},
           {"val_images", s.val_images},
           {"batch", s.batch},
+          {"accumulate", s.accumulate},
           {"seed", s.seed},
           {"image_size", o.config.data.image_size}};
 }
@@ -87,19 +87,12 @@ Result<std::uint64_t> first_batch(const TrainerOptions& o) {
 Trainer::Trainer(TrainerOptions options, Log& log)
     : o_(std::move(options)),
       log_(log),
+      schedule_(schedule_options(o_.config)),
+      mix_(mix_options(o_.config)),
       keeper_(o_.folder / "checkpoints", static_cast<std::size_t>(o_.config.checkpoint.keep),
-              o_.config.checkpoint.monitor),
+              o_.config.checkpoint.monitor, [&log] { return log.sync(std::chrono::seconds(20)); }),
       bad_(o_.folder / "quarantine.jsonl", o_.config.data.max_bad),
       records_(o_.records) {
-  const Config& c = o_.config;
-  schedule_ = {c.schedule.kind,
-               c.schedule.interval,
-               c.optim.lr,
-               c.train.batch,
-               c.optim.base_batch,
-               c.train.epochs,
-               c.schedule.warmup_epochs,
-               c.schedule.warmup_start};
   if (!o_.resume) return;
   const json& s = o_.resume->state;
   steps_ = s.at("step");
@@ -107,69 +100,28 @@ Trainer::Trainer(TrainerOptions options, Log& log)
   epoch_sums_ = sums_from(s.at("epoch_sums"));
   since_record_ = sums_from(s.at("since_record"));
   bad_.resume(s.at("bad"));
+  settled_bad_ = bad_.state();
+  if (s.value("monitor", "") != keeper_.monitor()) return;  // scores of another figure mean nothing
   std::vector<Keeper::Best> best;
   for (const json& b : s.at("best")) best.push_back({b.at("score"), b.at("file")});
-  keeper_.resume(std::move(best));
+  keeper_.resume(best);
 }
 
-Trainer::~Trainer() {
-  upload_.reset();  // waits for copies that still read the slots
-  for (Slot* slot : pinned_) unpin(o_.device, slot->memory().data());
-}
-
-Status Trainer::prepare(const std::vector<Slot*>& slots, NodeStats& log_stats) {
+void Trainer::connect(NodeStats& log_stats, std::function<std::size_t()> ledger_peak) {
   log_stats_ = &log_stats;
-  for (Slot* slot : slots) {
-    if (Status done = pin(o_.device, slot->memory().data(), slot->memory().size()); !done) return done;
-    pinned_.push_back(slot);
-  }
-  Result<Upload> upload = Upload::create(
-      {o_.device, static_cast<int>(o_.config.train.batch), static_cast<int>(o_.config.data.image_size), 3});
-  if (!upload) return upload.error();
-  upload_.emplace(std::move(*upload));
-  return Done{};
-}
-
-Status Trainer::upload(Batch& batch) {
-  auto on_device = std::make_shared<OnDevice>();
-  on_device->bad = batch.slot->take_bad();
-  const Slot& slot = *batch.slot.get();
-  HostBatch host{slot.place(0).data(), slot.labels().data(), static_cast<int>(slot.places()),
-                 static_cast<int>(o_.config.data.image_size), nullptr};
-  host.release = [lease = std::make_shared<SlotLease>(std::move(batch.slot))] { lease->release(); };
-  Result<DeviceBatch> put = upload_->put(std::move(host));
-  if (!put) return put.error();
-  on_device->batch = std::move(*put);
-  batch.device = std::move(on_device);
-  return Done{};
-}
-
-void Trainer::cancel_upload() {
-  if (upload_) upload_->stop();
-}
-
-StepOptions Trainer::step_options() const {
-  const Config& c = o_.config;
-  StepOptions s;
-  s.arch = c.model.arch;
-  s.classes = o_.classes;
-  s.device = o_.device;
-  s.precision = c.model.precision;
-  s.channels_last = c.model.channels_last;
-  s.label_smoothing = c.train.label_smoothing;
-  s.momentum = c.optim.momentum;
-  s.weight_decay = c.optim.weight_decay;
-  s.nesterov = c.optim.nesterov;
-  s.threads = static_cast<int>(o_.torch_threads);
-  s.seed = static_cast<std::uint64_t>(c.train.seed);
-  s.batch = static_cast<int>(c.train.batch);
-  s.image_size = static_cast<int>(c.data.image_size);
-  return s;
+  ledger_peak_ = std::move(ledger_peak);
 }
 
 Status Trainer::begin() {
-  Result<Step> step = Step::create(step_options());
+  Result<Step> step = Step::create(step_options(o_.config, o_.classes, o_.device, o_.torch_threads));
   if (!step) return step.error();
+  if (o_.weights) {
+    const Result<bool> anew = step->start_from(*o_.weights);
+    if (!anew) return anew.error();
+    log_.message(Level::info, "starting from " + o_.weights->source +
+                                  (*anew ? ", with a new classifier for this run's classes" : ""));
+    o_.weights.reset();
+  }
   if (o_.resume) {
     if (Status restored = step->restore(*o_.resume); !restored) return restored;
     o_.resume.reset();
@@ -180,31 +132,44 @@ Status Trainer::begin() {
 
 Status Trainer::step(Batch& batch) {
   const BatchPlan plan = o_.sequence.at(batch.number);
-  const auto on_device = std::static_pointer_cast<OnDevice>(batch.device);
+  OnDevice& on_device = DeviceFeed::of(batch);
   if (plan.in_phase == 0 || !phase_.started()) phase_.start();
   phase_.waited(batch.waited);
   const bool training = plan.split == Split::train;
   if (training && plan.in_phase == 0) epoch_sums_ = since_record_ = {};
   const std::uint64_t images = training ? o_.sequence.shape().train_images : o_.sequence.shape().val_images;
-  for (const Bad& b : on_device->bad)
+  for (const Bad& b : on_device.bad)
     log_.message(Level::warning,
                  b.file + ": " + b.cause + (b.replacement.empty() ? "; left out" : "; replaced"));
-  Status done = bad_.note(plan, images, on_device->bad);
+  Status done = bad_.note(plan, images, on_device.bad);
   if (!done) {
-    on_device->batch.release();
+    on_device.batch.release();
     return done;
   }
-  phase_.images(static_cast<std::uint64_t>(on_device->batch.count));
-  return training ? train(plan, std::move(on_device->batch)) : validate(plan, std::move(on_device->batch));
+  phase_.images(static_cast<std::uint64_t>(on_device.batch.count));
+  return training ? train(plan, std::move(on_device.batch)) : validate(plan, std::move(on_device.batch));
 }
 
 Status Trainer::over() {
   Status saved = Done{};
-  if (step_ && sound_ && unsaved_) saved = save(nullptr);
-  if (Status written = keeper_.wait(); saved) saved = std::move(written);
+  try {
+    saved = finish();
+  } catch (const std::exception& error) {
+    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), error.what(), ""};
+  }
+  step_.reset();
+  return saved;
+}
+
+// A write that failed earlier is tried again: the disk may have room by now.
+Status Trainer::finish() {
+  Status saved = keeper_.wait();
+  if (step_ && sound_ && (unsaved_ || (!saved && steps_ > 0))) {
+    saved = save();
+    if (Status written = keeper_.wait(); saved) saved = std::move(written);
+  }
   if (saved && saved_here_)
     log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
-  step_.reset();
   return saved;
 }
 
@@ -220,31 +185,49 @@ void Trainer::put(Record record) {
 }
 
 Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
+  const RunShape& shape = o_.sequence.shape();
   const auto per_epoch = static_cast<std::int64_t>(o_.sequence.steps_per_epoch());
   const double lr = learning_rate(schedule_, plan.epoch,
                                   static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
+  const Mix mix = choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.size);
   sound_ = false;
-  if (Status done = step_->train(std::move(batch), lr); !done) return done;
-  sound_ = unsaved_ = true;
+  if (Status done = step_->train(std::move(batch), {lr, plan.step, mix}); !done) return done;
+  sound_ = true;
+  if (!plan.ends_step) {
+    report(plan);
+    return Done{};
+  }
+  unsaved_ = true;
   steps_ = plan.step + 1;
   validated_ = false;
+  monitored_.reset();
+  settled_bad_ = bad_.state();
   if (steps_ % static_cast<std::uint64_t>(o_.config.log.every) == 0 || plan.last_of_phase()) {
     if (Status read = read_back(lr); !read) return read;
-    Record record{"train", plan.epoch, steps(), metrics("train", since_record_), {}};
-    const Interval::Figures f = phase_.since_last();
-    shown_ = {{"train/loss", record.values[0].second}, {"train/lr", lr}, {"img/s", f.images_per_s}};
-    record.values.insert(record.values.end(), {{"train/lr", lr},
-                                               {"step_ms", f.step_ms},
-                                               {"images_per_s", f.images_per_s},
-                                               {"data_wait", f.data_wait}});
-    since_record_ = {};
-    put(std::move(record));
+    record_training(plan.epoch, lr);
   }
   report(plan);
   if (plan.last_of_phase()) train_figures_ = phase_.whole();
+  return time_to_save() ? save() : Status(Done{});
+}
+
+void Trainer::record_training(std::int64_t epoch, double lr) {
+  Record record{"train", epoch, steps(), metrics("train/", since_record_), {}};
+  const Interval::Figures f = phase_.since_last();
+  shown_ = {{"train/loss", record.values[0].second}, {"train/lr", lr}, {"img/s", f.images_per_s}};
+  record.values.insert(record.values.end(), {{"train/lr", lr},
+                                             {"step_ms", f.step_ms * o_.sequence.shape().accumulate},
+                                             {"images_per_s", f.images_per_s},
+                                             {"data_wait", f.data_wait}});
+  since_record_ = {};
+  put(std::move(record));
+}
+
+bool Trainer::time_to_save() const {
   const auto every = static_cast<std::uint64_t>(o_.config.checkpoint.every_steps);
-  if (every > 0 && steps_ % every == 0) return save(nullptr);
-  return Done{};
+  const double minutes = o_.config.checkpoint.every_minutes;
+  return (every > 0 && steps_ % every == 0) ||
+         (minutes > 0 && static_cast<double>(now_ns() - saved_at_) >= minutes * 60e9);
 }
 
 Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
@@ -253,24 +236,30 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   if (!plan.last_of_phase()) return Done{};
   Result<StepSums> sums = step_->read_back();
   if (!sums) return sums.error();
-  if (sums->eval.not_finite > 0) {
+  if (sums->eval.not_finite > 0 || sums->ema.not_finite > 0) {
     sound_ = false;
     return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
                  "lower optim.lr"};
   }
-  Record record{"val", plan.epoch, steps(), metrics("val", sums->eval), {}};
-  Values summary = metrics("train", epoch_sums_);
+  Record record{"val", plan.epoch, steps(), metrics("val/", sums->eval), {}};
+  for (auto& value : sums->ema.count > 0 ? metrics("val/ema_", sums->ema) : Values())
+    record.values.push_back(std::move(value));
+  Values summary = metrics("train/", epoch_sums_);
   summary.insert(summary.end(), record.values.begin(), record.values.end());
-  double monitored = 0;
+  const Interval::Figures f = phase_.whole();
+  record.values.insert(record.values.end(), {{"images_per_s", f.images_per_s},
+                                             {"data_wait", f.data_wait},
+                                             {"peak_ledger_bytes", static_cast<double>(ledger_peak_())}});
   for (const auto& [name, value] : summary)
-    if (name == keeper_.monitor()) monitored = value;
+    if (name == keeper_.monitor()) monitored_ = value;
   put(std::move(record));
   log_.message(Level::info, summary_line(plan.epoch, summary, train_figures_.seconds + phase_.whole().seconds,
                                          train_figures_.images_per_s));
   shown_.clear();
   epoch_sums_ = {};
   validated_ = unsaved_ = true;
-  return save(&monitored);
+  settled_bad_ = bad_.state();
+  return save();
 }
 
 // The sums of the steps since the last time; a loss that is not finite ends the run, and nothing is saved
@@ -313,7 +302,8 @@ json Trainer::state(const std::vector<Keeper::Best>& best) const {
                 {"records", records_},
                 {"epoch_sums", to_json(epoch_sums_)},
                 {"since_record", to_json(since_record_)},
-                {"bad", bad_.state()},
+                {"bad", settled_bad_},
+                {"monitor", keeper_.monitor()},
                 {"shape", shape_of(o_)},
                 {"config", o_.config_text},
                 {"best", json::array()}};
@@ -321,7 +311,7 @@ json Trainer::state(const std::vector<Keeper::Best>& best) const {
   return state;
 }
 
-Status Trainer::save(const double* monitored) {
+Status Trainer::save() {
   // Metrics of the steps since the last record are read now, so that a resumed run goes on with the same
   // sums.
   if (Status read = read_back(shown_.size() > 1 ? shown_[1].second : 0); !read) return read;
@@ -330,8 +320,8 @@ Status Trainer::save(const double* monitored) {
         s.state = state(best);
         return step_->snapshot(s);
       },
-      epoch(), monitored);
-  if (saved) unsaved_ = false, saved_here_ = true;
+      epoch(), monitored_ ? &*monitored_ : nullptr);
+  if (saved) unsaved_ = false, saved_here_ = true, saved_at_ = now_ns();
   return saved;
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/bad_images.hpp"
 #include "cli/config.hpp"
+#include "cli/device_feed.hpp"
 #include "cli/interval.hpp"
 #include "cli/keeper.hpp"
 #include "graph/stages.hpp"
@@ -17,7 +18,6 @@
 #include "nodes/log.hpp"
 #include "nodes/sampler.hpp"
 #include "nodes/step.hpp"
-#include "nodes/upload.hpp"
 
 namespace sluice {
 
@@ -30,7 +30,8 @@ struct TrainerOptions {
   std::filesystem::path folder;
   std::string config_text;  // kept in checkpoints
   std::optional<Snapshot> resume;
-  std::size_t records = 0;  // that metrics.jsonl holds already
+  std::optional<Snapshot> weights;  // to start from
+  std::size_t records = 0;          // that metrics.jsonl holds already
 };
 
 // The batch where a run starts: 0, or where the checkpoint stood. Refuses one of another network or other
@@ -39,14 +40,9 @@ struct TrainerOptions {
 
 class Trainer {
  public:
+  // Before the run. `ledger_peak` and the log's statistics are looked at on step's thread.
   Trainer(TrainerOptions options, Log& log);
-  ~Trainer();
-
-  // Before the run: the slots are pinned, and time spent waiting for the log is counted there.
-  Status prepare(const std::vector<Slot*>& slots, NodeStats& log_stats);
-
-  Status upload(Batch& batch);  // on upload's thread
-  void cancel_upload();         // wakes an upload that waits; on any thread
+  void connect(NodeStats& log_stats, std::function<std::size_t()> ledger_peak);
 
   Status begin();  // these on step's thread
   Status step(Batch& batch);
@@ -60,26 +56,31 @@ class Trainer {
   Status train(const BatchPlan& plan, DeviceBatch&& batch);
   Status validate(const BatchPlan& plan, DeviceBatch&& batch);
   Status read_back(double lr);
+  void record_training(std::int64_t epoch, double lr);
   void report(const BatchPlan& plan);
   void put(Record record);
-  Status save(const double* monitored);
-  [[nodiscard]] StepOptions step_options() const;
+  Status save();
+  Status finish();
+  [[nodiscard]] bool time_to_save() const;
   [[nodiscard]] nlohmann::json state(const std::vector<Keeper::Best>& best) const;
 
   TrainerOptions o_;
   Log& log_;
   NodeStats* log_stats_ = nullptr;
+  std::function<std::size_t()> ledger_peak_ = [] { return std::size_t{0}; };
   ScheduleOptions schedule_;
+  MixOptions mix_;
   Keeper keeper_;
   BadImages bad_;
-  std::vector<Slot*> pinned_;
-  std::optional<Upload> upload_;
+  nlohmann::json settled_bad_ = bad_.state();  // as of the position
   std::optional<Step> step_;
 
-  std::uint64_t steps_ = 0;  // finished; with `validated_` the position
-  bool validated_ = false;   // the validation after the last step is finished too
-  bool sound_ = true;        // the weights are not in mid-change, nor known to be not finite
+  std::uint64_t steps_ = 0;          // finished; with `validated_` the position
+  bool validated_ = false;           // the validation after the last step is finished too
+  bool sound_ = true;                // the weights are not in mid-change, nor known to be not finite
+  std::optional<double> monitored_;  // of the validation after the last step
   bool unsaved_ = false, saved_here_ = false;
+  Nanoseconds saved_at_ = now_ns();
   std::size_t records_ = 0;
   PhaseSums epoch_sums_, since_record_;
   Interval phase_;

@@ -40,6 +40,7 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       .charge(options.split.slots * options.split.slot_bytes);
   ledger.open("tickets", options.split.tickets).charge(options.split.tickets);
   ledger.open("scratch", options.split.scratch).charge(options.split.scratch);
+  ledger.open("augment", options.split.copies).charge(options.split.copies);
 }
 
 Fills Bodies::fills(Fills queues) {

@@ -29,7 +29,7 @@ std::string readable_bytes(std::size_t bytes) {
 }
 
 std::size_t BudgetSplit::total() const {
-  return index + scratch + lane + tickets + slots * slot_bytes + chunks * ChunkPool::chunk_bytes;
+  return index + scratch + copies + lane + tickets + slots * slot_bytes + chunks * ChunkPool::chunk_bytes;
 }
 
 std::string BudgetSplit::table() const {
@@ -40,6 +40,7 @@ std::string BudgetSplit::table() const {
   };
   return line("index", index, "names of all files") +
          line("scratch", scratch, "codec memory of the decode threads") +
+         (copies > 0 ? line("augment", copies, "a copy of one image for each decode thread") : "") +
          line("tickets", tickets, "bookkeeping of the samples on their way") +
          line("big lane", lane, "data.max_file + data.max_scratch, one at a time") +
          line("batch slots", slots * slot_bytes, std::to_string(slots) + " x " + readable_bytes(slot_bytes)) +
@@ -54,6 +55,7 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
   s.budget = r.budget;
   s.index = r.index;
   s.scratch = r.decode_threads * r.thread_scratch;
+  s.copies = r.decode_threads * round_to_pages(r.thread_copy);
   s.lane = round_to_pages(r.max_file) + r.max_scratch;
   s.slot_bytes = Slot::bytes_for(r.batch, r.place_bytes);
   s.grant_chunks = ChunkPool::chunks_for(r.grant);
@@ -66,7 +68,7 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
   const unsigned wanted_slots = std::max(r.slots.value_or(least_slots), least_slots);
   const std::size_t least_chunks = (r.decode_threads + 1) * s.grant_chunks;
   const auto needed = [&](unsigned slots) {
-    return s.index + s.scratch + s.lane + slots * slot_cost +
+    return s.index + s.scratch + s.copies + s.lane + slots * slot_cost +
            least_chunks * (ChunkPool::chunk_bytes + ticket);
   };
   if (needed(wanted_slots) > r.budget) {
@@ -95,7 +97,7 @@ Result<BudgetSplit> split_budget(const SplitRequest& r) {
     const std::size_t cap = half > 4 * auto_slots_roomy ? auto_slots_roomy : auto_slots;
     s.slots = static_cast<unsigned>(std::clamp<std::size_t>(std::min(half, cap), least_slots, fit));
   }
-  const std::size_t rest = r.budget - (s.index + s.scratch + s.lane + s.slots * slot_cost);
+  const std::size_t rest = r.budget - (s.index + s.scratch + s.copies + s.lane + s.slots * slot_cost);
   const std::size_t most_chunks = rest / (ChunkPool::chunk_bytes + ticket);
   s.read_ahead =
       std::min(r.read_ahead.value_or(auto_read_ahead), most_chunks);  // a file takes a chunk at least

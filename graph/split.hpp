@@ -1,6 +1,6 @@
-// How the RAM budget is divided at the start: index, scratch per decode thread, the big lane, batch slots and
-// read-ahead. Refuses a budget that cannot hold the minimum, with the arithmetic and the smallest one that
-// works.
+// How the RAM budget is divided at the start: index, what each decode thread works in, the big lane, batch
+// slots and read-ahead. Refuses a budget that cannot hold the minimum, with the arithmetic and the smallest
+// one that works.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ struct SplitRequest {
   std::size_t place_bytes = 0;  // of one decoded sample
   unsigned decode_threads = 1;
   std::size_t thread_scratch = 0;  // codec memory allotted to each decode thread
+  std::size_t thread_copy = 0;     // what augmentation works in, for each decode thread
   std::size_t max_file = 0, max_scratch = 0;
   std::size_t grant = 0;                  // read-ahead credit a ticket is admitted with
   std::optional<unsigned> slots;          // empty: as many as are useful
@@ -26,7 +27,7 @@ struct SplitRequest {
 };
 
 struct BudgetSplit {
-  std::size_t budget = 0, index = 0, scratch = 0, lane = 0;
+  std::size_t budget = 0, index = 0, scratch = 0, copies = 0, lane = 0;
   std::size_t tickets = 0;  // the bookkeeping of all samples that can be on their way
   unsigned slots = 0;
   std::size_t slot_bytes = 0;  // of one slot

@@ -1,5 +1,7 @@
 #include "model/checkpoint.hpp"
 
+#include <algorithm>
+
 namespace sluice {
 namespace {
 
@@ -51,6 +53,27 @@ Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
                                at::TensorOptions(tensor.scalar_type())));
   }
   return Done{};
+}
+
+Result<NamedTensors> fitting_weights(const Snapshot& weights, const NamedTensors& tensors) {
+  const auto is = [](const std::string& name) {
+    return [&](const auto& tensor) { return tensor.first == name; };
+  };
+  for (const StoredTensor& stored : weights.tensors)
+    if (stored.name.starts_with("model.") && std::ranges::none_of(tensors, is(stored.name)))
+      return Error{"weights", weights.source, "has " + stored.name.substr(6) + ", which the network has not",
+                   "set model.arch to the network that it was made for"};
+  const StoredTensor* classifier = weights.find("model.fc.weight");
+  const auto ours = std::ranges::find_if(tensors, is("model.fc.weight"));
+  const bool other_classes = classifier != nullptr && ours != tensors.end() &&
+                             classifier->shape.size() == 2 && ours->second.size(0) != classifier->shape[0];
+  NamedTensors fitting;
+  for (const auto& tensor : tensors) {
+    if (other_classes && tensor.first.starts_with("model.fc.")) continue;
+    if (tensor.first.ends_with("num_batches_tracked") && weights.find(tensor.first) == nullptr) continue;
+    fitting.push_back(tensor);
+  }
+  return fitting;
 }
 
 }  // namespace sluice

@@ -18,4 +18,9 @@ void copy_out(const NamedTensors& tensors, Snapshot& into);
 // All or nothing: a tensor that is missing or has another type or shape refuses the snapshot by name.
 Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors);
 
+// Of the network's `tensors`, those that start from `weights`: all, but for the classifier ("model.fc.") if
+// that is for another number of classes, and for counters that old files lack. Refuses a file that has
+// weights which the network has not.
+Result<NamedTensors> fitting_weights(const Snapshot& weights, const NamedTensors& tensors);
+
 }  // namespace sluice

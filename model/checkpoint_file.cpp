@@ -5,7 +5,6 @@
 #include <bit>
 #include <cerrno>
 #include <fstream>
-#include <optional>
 #include <system_error>
 
 #include "model/checksum.hpp"
@@ -29,15 +28,6 @@ struct Prefix {
 static_assert(sizeof(Prefix) == 24);
 
 constexpr std::size_t aligned(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
-
-// Size in bytes of a tensor, or nothing where type, shape or product make no sense.
-std::optional<std::size_t> size_of(std::string_view dtype, const std::vector<std::int64_t>& shape) {
-  std::size_t size = dtype_size(dtype);
-  if (size == 0) return {};
-  for (const std::int64_t extent : shape)
-    if (extent < 0 || __builtin_mul_overflow(size, static_cast<std::size_t>(extent), &size)) return {};
-  return size;
-}
 
 Error refusal(const std::filesystem::path& path, std::string cause,
               std::string hint = "take another checkpoint") {
@@ -74,7 +64,7 @@ Status take_header(const std::string& text, const std::filesystem::path& path, S
     snapshot.state = header.at("state");
     for (const nlohmann::json& entry : header.at("tensors")) {
       StoredTensor tensor{entry.at("name"), entry.at("dtype"), entry.at("shape"), entry.at("offset"), 0};
-      const auto size = size_of(tensor.dtype, tensor.shape);
+      const auto size = tensor_size(tensor.dtype, tensor.shape);
       if (!size || tensor.offset > snapshot.data.size() || *size > snapshot.data.size() - tensor.offset)
         return refusal(path, "its tensor " + tensor.name + " has an impossible type, shape or place");
       tensor.bytes = *size;
@@ -95,8 +85,16 @@ std::size_t dtype_size(std::string_view dtype) {
   return 0;
 }
 
+std::optional<std::size_t> tensor_size(std::string_view dtype, const std::vector<std::int64_t>& shape) {
+  std::size_t size = dtype_size(dtype);
+  if (size == 0) return {};
+  for (const std::int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(size, static_cast<std::size_t>(extent), &size)) return {};
+  return size;
+}
+
 std::span<std::byte> Snapshot::add(std::string name, std::string dtype, std::vector<std::int64_t> shape) {
-  const std::size_t size = size_of(dtype, shape).value_or(0);
+  const std::size_t size = tensor_size(dtype, shape).value_or(0);
   const std::size_t offset = aligned(data.size());
   data.resize(offset + size);
   tensors.push_back({std::move(name), std::move(dtype), std::move(shape), offset, size});
@@ -132,7 +130,11 @@ Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& p
   return replace_file("checkpoint", path, parts);
 }
 
-Result<Snapshot> read_checkpoint(const std::filesystem::path& path) {
+Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damaged) {
+  const auto tell = [&](bool is) {
+    if (damaged != nullptr) *damaged = is;
+  };
+  tell(false);
   std::ifstream file(path, std::ios::binary);
   std::error_code unknown;
   const std::uintmax_t size = std::filesystem::file_size(path, unknown);
@@ -143,6 +145,7 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path) {
   const auto get = [&](void* to, std::size_t bytes) {
     return static_cast<bool>(file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)));
   };
+  tell(true);
   Prefix prefix{};
   if (size < sizeof prefix + sum_size || !get(&prefix, sizeof prefix))
     return refusal(path, "too short to be a checkpoint (" + std::to_string(size) + " bytes)");
@@ -160,13 +163,16 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path) {
   std::uint64_t stored = 0;
   snapshot.data.resize(size - sizeof prefix - header.size() - sum_size);
   if (!get(header.data(), header.size()) || !get(snapshot.data.data(), snapshot.data.size()) ||
-      !get(&stored, sum_size))
+      !get(&stored, sum_size)) {
+    tell(false);
     return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
+  }
   Checksum sum;
   sum.add(std::as_bytes(std::span(&prefix, 1)));
   sum.add(std::as_bytes(std::span(header)));
   sum.add(snapshot.data);
   if (sum.value() != stored) return refusal(path, "damaged: the checksum does not fit its content");
+  tell(false);
   if (Status taken = take_header(header, path, snapshot); !taken) return taken.error();
   snapshot.source = path.string();
   return snapshot;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,9 +48,13 @@ struct Snapshot {
 
 // Bytes per value; 0 for a type that is not known.
 [[nodiscard]] std::size_t dtype_size(std::string_view dtype);
+// Bytes of a tensor; nothing where type, shape or product make no sense.
+[[nodiscard]] std::optional<std::size_t> tensor_size(std::string_view dtype,
+                                                     const std::vector<std::int64_t>& shape);
 
 Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& path);
-// Refuses a file that is cut off, changed in any bit, or of another format, and tells which.
-Result<Snapshot> read_checkpoint(const std::filesystem::path& path);
+// Refuses a file that is cut off, changed in any bit, or of another format, and tells which. `damaged` tells
+// whether the content is to blame: not so where the file cannot be read, or is of another version.
+Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damaged = nullptr);
 
 }  // namespace sluice

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "nodes/mix.hpp"
+
 namespace sluice {
 
 // The formula as one multiplication and one addition per value.
@@ -40,6 +42,32 @@ inline void convert(const std::uint8_t* in, float* out, std::size_t pixels, cons
   for (; at + block <= values; at += block)
     for (std::size_t i = 0; i < block; ++i) out[at + i] = normalised(in[at + i], scale[i], shift[i]);
   for (std::size_t i = 0; at < values; ++at, ++i) out[at] = normalised(in[at], scale[i], shift[i]);
+}
+
+// A byte of an image and the same byte of its partner, mixed; exact for weights 1 and 0.
+[[nodiscard]] constexpr float blended(std::uint8_t own, std::uint8_t other, const Mix& mix) {
+  return mix.own * static_cast<float>(own) + mix.other * static_cast<float>(other);
+}
+
+[[nodiscard]] constexpr bool inside(const Box& box, int x, int y) {
+  return x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
+}
+
+// One image of size x size pixels, mixed with its partner.
+inline void convert_mixed(const std::uint8_t* own, const std::uint8_t* other, float* out, int size,
+                          const Affine& affine, const Mix& mix) {
+  const auto row = static_cast<std::size_t>(size);
+  if (mix.kind == Mix::Kind::mixup) {
+    for (std::size_t at = 0; at < 3 * row * row; at += 3)
+      for (std::size_t c = 0; c < 3; ++c)
+        out[at + c] = blended(own[at + c], other[at + c], mix) * affine.scale[c] + affine.shift[c];
+    return;
+  }
+  convert(own, out, row * row, affine);
+  for (int y = mix.box.y; y < mix.box.y + mix.box.height; ++y) {
+    const std::size_t at = 3 * (static_cast<std::size_t>(y) * row + static_cast<std::size_t>(mix.box.x));
+    convert(other + at, out + at, static_cast<std::size_t>(mix.box.width), affine);
+  }
 }
 
 }  // namespace sluice

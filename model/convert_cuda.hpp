@@ -14,7 +14,7 @@ enum class Output { fp32, fp16, bf16 };
 
 // `in` and `out` are device memory of 3*pixels values. Returns the cudaError_t of the launch, 0 if it went
 // well.
-int convert_cuda(const std::uint8_t* in, void* out, Output type, std::size_t pixels, const Affine& affine,
-                 CUstream_st* stream);
+int convert_cuda(const std::uint8_t* in, void* out, Output type, std::size_t pixels, int size,
+                 const Affine& affine, const Mix& mix, CUstream_st* stream);
 
 }  // namespace sluice

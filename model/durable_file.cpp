@@ -73,4 +73,14 @@ Status replace_file(const std::string& stage, const std::filesystem::path& path,
   return Done{};
 }
 
+bool link_file(const std::filesystem::path& file, const std::filesystem::path& name) {
+  std::filesystem::path partial = name;
+  partial += ".partial";
+  ::unlink(partial.c_str());
+  if (::link(file.c_str(), partial.c_str()) != 0) return false;
+  const bool renamed = ::rename(partial.c_str(), name.c_str()) == 0;
+  ::unlink(partial.c_str());  // two names of one file: rename leaves both
+  return renamed && sync_folder(name.has_parent_path() ? name.parent_path() : ".");
+}
+
 }  // namespace sluice

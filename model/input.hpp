@@ -13,7 +13,8 @@ class Input {
   Input(at::Device device, at::ScalarType type, std::int64_t max_pixels, const Affine& affine);
 
   // [count, 3, size, size], channels-last, valid until the next call. `pixels` is memory of the device.
-  at::Tensor images(const std::uint8_t* pixels, std::int64_t count, std::int64_t size);
+  // A batch that is mixed has an even count.
+  at::Tensor images(const std::uint8_t* pixels, std::int64_t count, std::int64_t size, const Mix& mix = {});
   [[nodiscard]] at::Tensor labels(const std::int32_t* labels, std::int64_t count) const;  // int64, a copy
   [[nodiscard]] std::int64_t max_pixels() const { return memory_.numel() / 3; }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "model/pch/torch.hpp"
+#include "nodes/mix.hpp"
 
 namespace sluice {
 
 struct BatchSums {
   at::Tensor loss;      // summed over the images that count, float, differentiable
   at::Tensor count;     // how many count; at least 1 is never assumed
+  at::Tensor judged;    // how many of them count for the accuracy: all, or none of a mixed batch
   at::Tensor correct1;  // the label scores highest
   at::Tensor correct5;  // the label is among the five highest (among all, where there are fewer classes)
 
@@ -16,9 +18,10 @@ struct BatchSums {
   [[nodiscard]] at::Tensor mean() const;
 };
 
-// logits [n, classes] of any floating type, labels [n] int64.
+// logits [n, classes] of any floating type, labels [n] int64. In a mixed batch each image answers for its own
+// label and its partner's, by their weights.
 [[nodiscard]] BatchSums cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
-                                      double label_smoothing);
+                                      double label_smoothing, const Mix& mix = {});
 
 // Running sums of batches in one small tensor on the device, read back in one go.
 class Running {
@@ -26,9 +29,11 @@ class Running {
   explicit Running(at::Device device);
   void add(const BatchSums& batch);
 
-  // loss, count, correct1, correct5, batches, batches whose loss was not finite (the first four leave those
-  // out).
+  static constexpr std::int64_t width = 7;
+  // loss, count, judged, correct1, correct5, batches, batches whose loss was not finite (the first five leave
+  // those out).
   [[nodiscard]] const at::Tensor& values() const { return values_; }
+  void add(const Running& more) { values_.add_(more.values_); }
   void reset() { values_.zero_(); }
 
  private:

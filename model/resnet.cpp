@@ -54,6 +54,12 @@ struct Shape {
   std::array<int, 4> stages;
   bool bottleneck;
 };
+void zero_last_norms(nn::Module& network, std::string_view name) {
+  const at::NoGradGuard no_grad;
+  for (auto& parameter : network.named_parameters())
+    if (parameter.key().ends_with(name)) parameter.value().zero_();
+}
+
 constexpr Shape shapes[] = {{"resnet18", {2, 2, 2, 2}, false},
                             {"resnet34", {3, 4, 6, 3}, false},
                             {"resnet50", {3, 4, 6, 3}, true},
@@ -97,12 +103,15 @@ at::Tensor ResNetImpl::forward(at::Tensor images) {
   return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
 }
 
-Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed) {
+Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed,
+                           bool zero_init) {
   for (const Shape& shape : shapes)
     if (arch == shape.name) {
       if (classes < 1) return Error{"model", "classes", "a network needs at least one class", ""};
       torch::manual_seed(seed);
-      return ResNet(shape.stages, shape.bottleneck, classes);
+      ResNet network(shape.stages, shape.bottleneck, classes);
+      if (zero_init) zero_last_norms(*network, shape.bottleneck ? ".bn3.weight" : ".bn2.weight");
+      return network;
     }
   return Error{"model", "model.arch", "there is no network \"" + arch + "\"",
                "take one of resnet18, resnet34, resnet50, resnet101"};

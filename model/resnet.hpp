@@ -26,7 +26,9 @@ class ResNetImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ResNet);
 
-// Seeds torch's default generator, so that the weights depend on (arch, classes, seed) alone.
-Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed);
+// Seeds torch's default generator, so that the weights depend on (arch, classes, seed) alone. With
+// `zero_init` the last norm of each block starts at zero.
+Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed,
+                           bool zero_init = false);
 
 }  // namespace sluice

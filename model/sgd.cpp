@@ -2,15 +2,20 @@
 
 namespace sluice {
 
-Sgd::Sgd(std::vector<at::Tensor> parameters, SgdOptions options)
-    : options_(options), parameters_(std::move(parameters)) {
+Sgd::Sgd(const std::vector<at::Tensor>& parameters, SgdOptions options) : options_(options) {
   const at::NoGradGuard no_grad;
-  for (at::Tensor& parameter : parameters_) {
+  groups_[0].weight_decay = options_.weight_decay;
+  for (at::Tensor parameter : parameters) {
     // The fused kernel walks raw memory: the three must have equal strides. Backward adds into the gradient
     // in place, so it keeps the strides it gets here.
     parameter.mutable_grad() = at::zeros_like(parameter);
+    Group& group = groups_[!options_.decay_all && parameter.dim() == 1 ? 1 : 0];
+    group.parameters.push_back(parameter);
     gradients_.push_back(parameter.grad());
-    if (options_.momentum != 0) momenta_.push_back(at::zeros_like(parameter));
+    group.gradients.push_back(parameter.grad());
+    if (options_.momentum == 0) continue;
+    momenta_.push_back(at::zeros_like(parameter));
+    group.momenta.push_back(momenta_.back());
   }
 }
 
@@ -19,11 +24,19 @@ void Sgd::zero_gradients() {
   at::_foreach_zero_(gradients_);
 }
 
+void Sgd::clip_gradients(double norm) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor total = at::stack(at::_foreach_norm(gradients_)).norm();
+  at::_foreach_mul_(gradients_, (norm / (total + 1e-6)).clamp_max(1.0));
+}
+
 void Sgd::step(double lr, const std::optional<at::Tensor>& found_inf) {
   const at::NoGradGuard no_grad;
-  at::_fused_sgd_(parameters_, gradients_, momenta_, options_.weight_decay, options_.momentum, lr,
-                  /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
-                  /*grad_scale=*/{}, found_inf);
+  for (Group& group : groups_)
+    if (!group.parameters.empty())
+      at::_fused_sgd_(group.parameters, group.gradients, group.momenta, group.weight_decay, options_.momentum,
+                      lr, /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
+                      /*grad_scale=*/{}, found_inf);
 }
 
 }  // namespace sluice

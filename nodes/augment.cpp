@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "nodes/trivial_augment.hpp"
+
 namespace sluice {
 namespace {
 
@@ -45,9 +47,17 @@ Box erase_box(ImageSize size, Random& random) {
   return {};
 }
 
-void augment(std::uint8_t* pixels, ImageSize size, const AugmentOptions& options, Random flip, Random erase) {
-  if (flip.uniform() < options.flip) flip_horizontally(pixels, size);
-  if (erase.uniform() < options.erase) fill_box(pixels, size, erase_box(size, erase), options.fill);
+std::size_t augment_bytes(Policy policy, ImageSize size) {
+  if (policy == Policy::none) return 0;
+  return static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height) * 3;
+}
+
+void augment(std::uint8_t* pixels, ImageSize size, const AugmentOptions& options, AugmentStreams random,
+             std::span<std::uint8_t> copy) {
+  if (random.flip.uniform() < options.flip) flip_horizontally(pixels, size);
+  if (options.policy == Policy::trivial_wide) apply(draw_trivial(random.policy), pixels, size, copy);
+  if (random.erase.uniform() < options.erase)
+    fill_box(pixels, size, erase_box(size, random.erase), options.fill);
 }
 
 }  // namespace sluice

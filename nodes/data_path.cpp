@@ -2,50 +2,62 @@
 
 #include <mutex>
 
+#include "graph/mapping.hpp"
 #include "nodes/lane.hpp"
 
 namespace sluice {
 namespace {
 
-// One decoder for each decode thread, however TBB moves its workers about.
-class Decoders {
+// One tool for each decode thread, however TBB moves its workers about.
+template <class Tool>
+class Tools {
  public:
-  explicit Decoders(unsigned count) : all_(count) {
-    for (JpegDecoder& d : all_) free_.push_back(&d);
+  explicit Tools(std::vector<Tool> all) : all_(std::move(all)) {
+    for (Tool& tool : all_) free_.push_back(&tool);
   }
 
   template <class Body>
   auto with_one(Body&& body) {
     const Loan loan(*this);
-    return body(*loan.decoder);
+    return body(*loan.tool);
   }
 
  private:
   struct Loan {
-    explicit Loan(Decoders& o) : owner(o) {
+    explicit Loan(Tools& o) : owner(o) {
       const std::lock_guard lock(owner.mutex_);
-      decoder = owner.free_.back();
+      tool = owner.free_.back();
       owner.free_.pop_back();
     }
     ~Loan() {
       const std::lock_guard lock(owner.mutex_);
-      owner.free_.push_back(decoder);
+      owner.free_.push_back(tool);
     }
     Loan(const Loan&) = delete;
-    Decoders& owner;
-    JpegDecoder* decoder;
+    Tools& owner;
+    Tool* tool;
   };
-  std::vector<JpegDecoder> all_;
+  std::vector<Tool> all_;
   std::mutex mutex_;
-  std::vector<JpegDecoder*> free_;
+  std::vector<Tool*> free_;
 };
+
+ImageSize out_size(const DataPathOptions& o) { return {o.decode.out, o.decode.out}; }
+
+std::vector<Mapping> make_copies(const DataPathOptions& o) {
+  std::vector<Mapping> copies;
+  for (unsigned i = 0; i < o.decode_threads; ++i)
+    copies.emplace_back(augment_bytes(o.augment.policy, out_size(o)));
+  return copies;
+}
 
 struct State {
   State(std::shared_ptr<const DataSets> s, const Sequence& sequence, const DataPathOptions& o)
       : sets(std::move(s)),
         options(o),
         sampler(sequence, o.first_batch),
-        decoders(o.decode_threads),
+        decoders(std::vector<JpegDecoder>(o.decode_threads)),
+        copies(make_copies(o)),
         lane(sets, o) {}
 
   const ImageFolder& folder(const Ticket& t) const { return sets->of(t.split); }
@@ -77,17 +89,21 @@ struct State {
     return {};
   }
 
-  Outcome augment(const Ticket& t, Slot& slot) const {
-    if (t.split == Split::train)
-      sluice::augment(slot.place(t.place).data(), {options.decode.out, options.decode.out}, options.augment,
-                      random(t, Purpose::flip), random(t, Purpose::erase));
+  Outcome augment(const Ticket& t, Slot& slot) {
+    if (t.split != Split::train) return {};
+    copies.with_one([&](Mapping& copy) {
+      sluice::augment(slot.place(t.place).data(), out_size(options), options.augment,
+                      {random(t, Purpose::flip), random(t, Purpose::augment), random(t, Purpose::erase)},
+                      copy.bytes());
+    });
     return {};
   }
 
   std::shared_ptr<const DataSets> sets;
   DataPathOptions options;
   Sampler sampler;
-  Decoders decoders;
+  Tools<JpegDecoder> decoders;
+  Tools<Mapping> copies;  // the augment node runs on no more threads than decode
   Lane lane;
 };
 

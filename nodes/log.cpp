@@ -58,6 +58,7 @@ class Log::Impl {
       if (closing_) return;
     }
     queue_.push_back(std::move(entry));
+    ++taken_;
     work_.notify_one();
   }
 
@@ -65,6 +66,22 @@ class Log::Impl {
     const std::lock_guard lock(mutex_);
     newest_ = std::move(progress);
     work_.notify_one();
+  }
+
+  Status sync(std::chrono::milliseconds at_most) {
+    const auto deadline = Clock::now() + at_most;
+    std::unique_lock lock(mutex_);
+    if (std::this_thread::get_id() == self_)
+      return first_error_ ? *first_error_ : Error{"log", "", "sync() was called on the log's own thread", ""};
+    const std::uint64_t mine = taken_;
+    while (on_disk_ < mine) {
+      // One wish at a time, the oldest: a steady stream of new ones holds nobody up.
+      if (wished_ <= on_disk_ || mine < wished_) wished_ = mine;
+      work_.notify_one();
+      if (reached_.wait_until(lock, deadline) == std::cv_status::timeout) break;
+    }
+    if (first_error_) return *first_error_;
+    return Done{};
   }
 
   Status close() {
@@ -96,13 +113,12 @@ class Log::Impl {
     next_plain_ = Clock::now() + options_.plain;
     for (;;) {
       if (newest_) shown_ = std::move(newest_), newest_.reset(), undrawn_ = unwritten_ = true;
+      if (wished()) {
+        bring_to_disk(lock);
+        continue;
+      }
       if (!queue_.empty()) {
-        const Entry entry = std::move(queue_.front());
-        queue_.pop_front();
-        not_full_.notify_one();
-        lock.unlock();
-        std::visit([this](const auto& item) { write(item); }, entry);
-        lock.lock();
+        write_oldest(lock);
         continue;
       }
       lock.unlock();
@@ -110,7 +126,7 @@ class Log::Impl {
       if (undrawn_ && now >= next_draw_) draw();
       if (unwritten_ && now >= next_plain_) write_plain(*shown_);
       lock.lock();
-      if (!queue_.empty() || newest_) continue;
+      if (!queue_.empty() || newest_ || wished()) continue;
       if (closing_) break;
       pause(lock);
     }
@@ -118,13 +134,44 @@ class Log::Impl {
     if (undrawn_) draw();
     if (unwritten_) write_plain(*shown_);
     if (drawn_) *options_.screen << '\n' << std::flush;
+    drawn_ = false;
+    lock.lock();
+    do {  // on_error may have had something to say
+      while (!queue_.empty()) write_oldest(lock);
+      bring_to_disk(lock);
+    } while (!queue_.empty());
+    self_ = {};  // the system may give the same number to a thread of the future
+  }
+
+  void write_oldest(std::unique_lock<std::mutex>& lock) {
+    const Entry entry = std::move(queue_.front());
+    queue_.pop_front();
+    not_full_.notify_one();
+    lock.unlock();
+    std::visit([this](const auto& item) { write(item); }, entry);
+    lock.lock();
+    ++written_;
+  }
+
+  [[nodiscard]] bool wished() const { return wished_ > on_disk_ && wished_ <= written_; }
+
+  // A failure is a write error like others; who waits is told so, not left waiting.
+  void bring_to_disk(std::unique_lock<std::mutex>& lock) {
+    const std::uint64_t written = written_;
+    if (on_disk_ < written && options_.sync) {
+      lock.unlock();
+      check(options_.sync());
+      lock.lock();
+    }
+    on_disk_ = written;
+    reached_.notify_all();
   }
 
   void pause(std::unique_lock<std::mutex>& lock) {
     std::optional<Clock::time_point> until;
     if (undrawn_ && drawable()) until = next_draw_;
     if (unwritten_ && (!until || next_plain_ < *until)) until = next_plain_;
-    const auto due = [this] { return closing_ || !queue_.empty() || newest_; };
+    const auto due = [this] { return closing_ || !queue_.empty() || newest_ || wished(); };
     if (until)
       work_.wait_until(lock, *until, due);
     else
@@ -133,7 +180,15 @@ class Log::Impl {
 
   [[nodiscard]] bool drawable() const { return options_.screen && options_.terminal; }
 
-  void write(const Record& record) { check(options_.metrics, json_line(record)); }
+  void write(const Record& record) {
+    // A checkpoint counts records by lines: behind a gap, none is better than a wrong one.
+    if (options_.metrics && !gap_) {
+      const Status written = options_.metrics(json_line(record));
+      gap_ = !written;
+      check(written);
+    }
+    if (options_.events) check(options_.events(record));
+  }
 
   void write(const Message& message) {
     const std::string text = worded(message);
@@ -189,26 +244,34 @@ class Log::Impl {
   }
 
   void check(const LineSink& sink, const std::string& line) {
-    if (!sink) return;
-    Status status = sink(line);
+    if (sink) check(sink(line));
+  }
+
+  void check(const Status& status) {
     if (status || first_error_) return;
-    first_error_ = status.error();
+    {
+      const std::lock_guard lock(mutex_);
+      first_error_ = status.error();
+    }
     if (options_.on_error) options_.on_error(*first_error_);
   }
 
   const LogOptions options_;
-  std::mutex mutex_;  // guards what follows, up to waited_; the rest belongs to the thread
-  std::condition_variable work_, not_full_;
+  std::mutex mutex_;  // guards what follows, up to first_error_; the rest belongs to the thread
+  std::condition_variable work_, not_full_, reached_;
   std::deque<Entry> queue_;
   std::optional<Progress> newest_;
   bool closing_ = false;
   std::thread::id self_;
   std::chrono::nanoseconds waited_{0};
+  std::uint64_t taken_ = 0, written_ = 0, on_disk_ = 0;  // entries, counted from the first
+  std::uint64_t wished_ = 0;                             // so many are to be on the disk soon
+  std::optional<Error> first_error_;                     // set by the thread only
 
+  bool gap_ = false;  // a record could not be written
   std::optional<Progress> shown_;
   bool drawn_ = false, undrawn_ = false, unwritten_ = false;
   Clock::time_point next_draw_, next_plain_;
-  std::optional<Error> first_error_;
   std::thread thread_;  // last: it uses all of the above
 };
 
@@ -219,6 +282,7 @@ void Log::put(Record record) { impl_->push(std::move(record)); }
 void Log::message(Level level, std::string text) { impl_->push(Message{level, std::move(text)}); }
 void Log::progress(Progress progress) { impl_->newest(std::move(progress)); }
 void Log::finish(Progress progress) { impl_->push(std::move(progress)); }
+Status Log::sync(std::chrono::milliseconds at_most) { return impl_->sync(at_most); }
 Status Log::close() { return impl_->close(); }
 std::size_t Log::waiting() const { return impl_->waiting(); }
 std::chrono::nanoseconds Log::waited() const { return impl_->waited(); }

@@ -25,8 +25,10 @@ struct LogOptions {
   std::size_t capacity = 256;       // records and messages in the queue
   std::chrono::milliseconds redraw{100};
   std::chrono::milliseconds plain{5000};  // between plain lines
-  LineSink metrics = {};                  // one call per record; none = not written
-  LineSink text = {};                     // messages and plain lines, with time stamps; none = not written
+  LineSink metrics = {};  // one call per record, and none after one that failed; none = not written
+  LineSink text = {};     // messages and plain lines, with time stamps; none = not written
+  std::function<Status(const Record&)> events = {};  // each record once more, after `metrics`
+  std::function<Status()> sync = {};                 // brings what the sinks have written to the disk
   // Called once, on the log's thread, at the first write that fails. May call message(), never close().
   std::function<void(const Error&)> on_error = {};
 };
@@ -43,8 +45,13 @@ class Log {
   void progress(Progress progress);             // never waits
   void finish(Progress progress);  // last state of a phase: in order with the messages, never skipped
 
-  // Writes out all that was put and ends the thread; the first write error of the whole run, if any. What is
-  // put later is not written.
+  // Waits until all that was put before is written and on the disk, but no longer than `at_most` (a terminal
+  // that was stopped holds the log up); the first write error of the whole run, if any. Needs no place in the
+  // queue. Not for sinks and on_error, which run on the thread waited for.
+  Status sync(std::chrono::milliseconds at_most = std::chrono::hours(24));
+
+  // Writes out all that was put, to the disk, and ends the thread; the first write error of the whole run, if
+  // any. What is put later is not written.
   Status close();
 
   [[nodiscard]] std::size_t waiting() const;              // entries in the queue

@@ -10,9 +10,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<std::string_view, 10> order{"train/loss",   "train/acc1", "train/acc5", "train/lr",
-                                                 "val/loss",     "val/acc1",   "val/acc5",   "step_ms",
-                                                 "images_per_s", "data_wait"};
+constexpr std::array<std::string_view, 13> order{
+    "train/loss",   "train/acc1",   "train/acc5",   "train/lr", "val/loss",     "val/acc1", "val/acc5",
+    "val/ema_loss", "val/ema_acc1", "val/ema_acc5", "step_ms",  "images_per_s", "data_wait"};
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

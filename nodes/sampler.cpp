@@ -5,24 +5,29 @@
 namespace sluice {
 
 Result<Sequence> Sequence::make(const RunShape& shape) {
-  if (shape.train_images < shape.batch)
-    return Error{
-        "sampler", "train.batch = " + std::to_string(shape.batch),
-        "the training set has only " + std::to_string(shape.train_images) + " images, less than one batch",
-        "lower train.batch"};
-  if (shape.val_images == 0) return Error{"sampler", "data.val", "the validation set has no images", ""};
+  const std::uint64_t step = std::uint64_t{shape.batch} * shape.accumulate;
+  if (shape.train_images < step)
+    return Error{"sampler",
+                 "train.batch = " + std::to_string(shape.batch) +
+                     (shape.accumulate > 1 ? ", train.accumulate = " + std::to_string(shape.accumulate) : ""),
+                 "the training set has only " + std::to_string(shape.train_images) +
+                     " images, less than one " + (shape.accumulate > 1 ? "optimiser step" : "batch"),
+                 "lower train.batch"};
+  if (shape.validate && shape.val_images == 0)
+    return Error{"sampler", "data.val", "the validation set has no images", ""};
   return Sequence(shape);
 }
 
 Sequence::Sequence(const RunShape& shape)
     : shape_(shape),
-      train_(shape.train_images / shape.batch),
-      val_((shape.val_images + shape.batch - 1) / shape.batch),
+      train_(shape.train_images / (std::uint64_t{shape.batch} * shape.accumulate) * shape.accumulate),
+      val_(shape.validate ? (shape.val_images + shape.batch - 1) / shape.batch : 0),
       epochs_(shape.epochs),
       last_train_(train_) {
-  if (shape.max_steps > 0 && shape.max_steps < train_ * epochs_) {
-    epochs_ = (shape.max_steps + train_ - 1) / train_;
-    last_train_ = shape.max_steps - (epochs_ - 1) * train_;
+  const std::uint64_t steps = steps_per_epoch();
+  if (shape.max_steps > 0 && shape.max_steps < steps * epochs_) {
+    epochs_ = (shape.max_steps + steps - 1) / steps;
+    last_train_ = (shape.max_steps - (epochs_ - 1) * steps) * shape.accumulate;
   }
   batches_ = epochs_ * (train_ + val_) - (train_ - last_train_);
 }
@@ -36,7 +41,11 @@ BatchPlan Sequence::at(std::uint64_t number) const {
   p.split = within < train ? Split::train : Split::val;
   p.in_phase = within < train ? within : within - train;
   p.phase_batches = within < train ? train : val_;
-  p.step = epoch * train_ + std::min(within, train);
+  p.step = epoch * steps_per_epoch() + std::min(within, train) / shape_.accumulate;
+  if (p.split == Split::train) {
+    p.in_step = static_cast<std::uint32_t>(within % shape_.accumulate);
+    p.ends_step = p.in_step + 1 == shape_.accumulate;
+  }
   const bool short_one = p.split == Split::val && p.last_of_phase();
   p.places =
       short_one ? static_cast<std::uint32_t>(shape_.val_images - (val_ - 1) * shape_.batch) : shape_.batch;
@@ -44,10 +53,11 @@ BatchPlan Sequence::at(std::uint64_t number) const {
 }
 
 std::optional<std::uint64_t> Sequence::after(std::uint64_t steps, bool validated) const {
-  const std::uint64_t last = (epochs_ - 1) * train_ + last_train_;
+  const std::uint64_t each = steps_per_epoch();
+  const std::uint64_t last = ((epochs_ - 1) * train_ + last_train_) / shape_.accumulate;
   if (steps > last) return std::nullopt;
   if (steps == last) return validated ? batches_ : batches_ - val_;
-  const std::uint64_t epoch = steps / train_, within = steps % train_;
+  const std::uint64_t epoch = steps / each, within = steps % each * shape_.accumulate;
   const bool before_validation = within == 0 && steps > 0 && !validated;
   return epoch * (train_ + val_) + within - (before_validation ? val_ : 0);
 }

@@ -1,7 +1,6 @@
 // Which image goes into which place of which batch, over the whole run: training epoch 0, its validation,
-// epoch 1,
-// ... as one sequence of batches that can be entered anywhere. Training drops the last incomplete batch of an
-// epoch; validation keeps it and takes its images in order, each once.
+// epoch 1, ... as one sequence of batches that can be entered anywhere. An epoch of training is whole
+// optimiser steps and drops the images left over; validation takes its images in order, each once.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,11 @@ namespace sluice {
 struct RunShape {
   std::uint64_t train_images = 0, val_images = 0;
   std::uint32_t batch = 1;
+  std::uint32_t accumulate = 1;  // batches of one optimiser step
   std::uint32_t epochs = 1;
   std::uint64_t max_steps = 0;  // 0: no limit; else training ends there, and is validated once more
   std::uint64_t seed = 0;
+  bool validate = true;  // after each epoch
 };
 
 // One batch of the sequence.
@@ -28,17 +29,19 @@ struct BatchPlan {
   std::uint64_t in_phase = 0;  // number within its epoch's training or validation
   std::uint64_t phase_batches = 0;
   std::uint32_t places = 0;
-  std::uint64_t step = 0;  // optimiser steps finished before this batch
+  std::uint64_t step = 0;     // optimiser steps finished before this batch
+  std::uint32_t in_step = 0;  // number within its optimiser step
+  bool ends_step = false;     // the last batch of its optimiser step
   [[nodiscard]] bool last_of_phase() const { return in_phase + 1 == phase_batches; }
 };
 
 class Sequence {
  public:
-  // Refuses a training set smaller than one batch and an empty validation set.
+  // Refuses a training set smaller than one step and an empty validation set.
   [[nodiscard]] static Result<Sequence> make(const RunShape& shape);
 
   [[nodiscard]] std::uint64_t batches() const { return batches_; }
-  [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_; }
+  [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_ / shape_.accumulate; }
   [[nodiscard]] std::uint64_t val_batches() const { return val_; }
   [[nodiscard]] BatchPlan at(std::uint64_t number) const;
   // The batch that follows so many steps, and the validation after the last of them if that is finished too.
@@ -49,7 +52,7 @@ class Sequence {
  private:
   explicit Sequence(const RunShape& shape);
   RunShape shape_;
-  std::uint64_t train_, val_, epochs_, last_train_, batches_;
+  std::uint64_t train_, val_, epochs_, last_train_, batches_;  // in batches, of an epoch or in all
 };
 
 // Gives out the tickets in order, from any batch on. Not for two threads at once.

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "graph/result.hpp"
 #include "model/checkpoint_file.hpp"
+#include "nodes/mix.hpp"
 #include "nodes/upload.hpp"
 
 namespace sluice {
@@ -19,10 +21,15 @@ struct StepOptions {
   std::string device = "cpu";      // as resolve_device gives it
   std::string precision = "fp32";  // fp32, tf32, bf16, fp16 (GPU only)
   bool channels_last = true;
+  bool zero_init = false;        // the last norm of each block starts at zero
   double label_smoothing = 0.1;  // in training and evaluation alike, as torchvision's reference does
   double momentum = 0.9;
   double weight_decay = 1e-4;
+  bool decay_all = true;  // false: norms and biases do not decay
   bool nesterov = false;
+  double clip = 0;          // norm of all gradients; 0: not clipped
+  double ema = 0;           // decay of the averaged weights; 0: none are kept
+  int accumulate = 1;       // batches of one optimiser step
   int threads = 0;          // CPU threads of torch; 0 leaves its own choice
   std::uint64_t seed = 42;  // of the initial weights
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
@@ -31,10 +38,20 @@ struct StepOptions {
   int image_size = 224;  // of the largest images
 };
 
+// How to train on a batch.
+struct TrainStep {
+  TrainStep(double rate, std::uint64_t finished = 0, const Mix& how = {})
+      : lr(rate), steps(finished), mix(how) {}
+  double lr;
+  std::uint64_t steps;  // optimiser steps finished before
+  Mix mix;
+};
+
 // Sums over images since the last read_back. Masked images (label -1) are in none of them.
 struct PhaseSums {
   double loss = 0;
   std::int64_t count = 0;
+  std::int64_t judged = 0;  // images that count for the accuracy: those of batches that were not mixed
   std::int64_t correct1 = 0;
   std::int64_t correct5 = 0;
   std::int64_t batches = 0;
@@ -42,15 +59,14 @@ struct PhaseSums {
 };
 
 struct StepSums {
-  PhaseSums train;
+  PhaseSums train;  // of finished optimiser steps
   PhaseSums eval;
+  PhaseSums ema;  // evaluation of the averaged weights
   // False: stop the run. With fp16, a training loss that is not finite is left to the scaler until it has
   // left out 16 steps in a row.
   bool finite = true;
   double loss_scale = 1;  // 1 unless fp16
 };
-
-enum class Restore { all, weights };
 
 class Step {
  public:
@@ -60,15 +76,21 @@ class Step {
   ~Step();
 
   // Both release the batch exactly once, as soon as it is converted, whatever happens.
-  Status train(DeviceBatch&& batch, double lr);
+  // Every `accumulate`-th batch ends an optimiser step.
+  Status train(DeviceBatch&& batch, const TrainStep& how);
   Status eval(DeviceBatch&& batch);
   Result<StepSums> read_back();
 
-  // Copies all weights ("model.<name>"), momenta ("momentum.<name>") and the scaler to host memory; `into`
-  // keeps its memory between calls and its `state` is left alone.
+  // Copies all weights ("model.<name>"), momenta ("momentum.<name>"), averages ("ema.<name>") and the scaler
+  // to host memory, as they were after the last finished optimiser step; `into` keeps its memory between
+  // calls and its `state` is left alone.
   Status snapshot(Snapshot& into);
   // Refuses a snapshot of another network by name, and changes nothing then.
-  Status restore(const Snapshot& snapshot, Restore what = Restore::all);
+  Status restore(const Snapshot& snapshot);
+
+  // Starts from the weights of another training ("model.<name>"). A classifier for another number of classes
+  // is left as it is; true if that was so. Refuses other networks by name, and changes nothing then.
+  Result<bool> start_from(const Snapshot& weights);
 
   [[nodiscard]] std::int64_t parameters() const;
 

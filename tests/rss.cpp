@@ -40,8 +40,7 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
   Result<RunPlan> plan =
       plan_run(config, machine, "cpu", sets->train.index_bytes() + sets->val.index_bytes());
   if (!plan) return std::fprintf(stderr, "%s\n", plan.error().text().c_str()), false;
-  const Result<Sequence> sequence = Sequence::make(
-      {sets->train.size(), sets->val.size(), static_cast<std::uint32_t>(config.train.batch), 2, 0, 42});
+  const Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
   if (!sequence) return std::fprintf(stderr, "%s\n", sequence.error().text().c_str()), false;
   plan->pipeline.batches = sequence->batches();
 
@@ -105,6 +104,8 @@ int main() {
   config.data.val = folder.path() / "tree" / "val";
   config.data.image_size = 224;
   config.train.batch = 32;
+  config.train.epochs = 2;
+  config.augment.policy = "trivial_wide";
   config.budget.ram = Size{std::size_t{160} << 20};
   config.pipeline.decode_threads = 2;
   bool good = run(config, "slow consumer", std::chrono::milliseconds(400), std::chrono::milliseconds(0));

@@ -188,7 +188,7 @@ TEST_CASE("what is printed reads back equal, also when nothing is as it was") {
     const Slot slot = key.slot(config);
     if (auto* v = std::get_if<double*>(&slot)) **v = 0.1 + 0.2;
     if (auto* v = std::get_if<bool*>(&slot)) **v = false;
-    if (auto* v = std::get_if<std::int64_t*>(&slot)) **v = 77;
+    if (auto* v = std::get_if<std::int64_t*>(&slot)) **v = 78;
     if (auto* v = std::get_if<Count*>(&slot)) **v = 5;
     if (auto* v = std::get_if<Size*>(&slot)) **v = Size{(3u << 20) + 1};
     if (auto* v = std::get_if<SizeOrAuto*>(&slot)) **v = Size{3u << 29};

@@ -15,9 +15,11 @@ namespace {
 
 using Names = std::set<std::string>;
 
+// What is there, but for the one before `last`, which has a test of its own.
 Names files(const fs::path& folder) {
   Names names;
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  names.erase("previous.ckpt");
   return names;
 }
 
@@ -262,7 +264,8 @@ TEST_CASE("keeper: while last cannot be written, none of the best is dropped") {
   Keeper keeper(folder.path(), 1, "val/acc1");
   save(keeper, 1, 10);
   REQUIRE(keeper.wait());
-  fs::create_symlink("/dev/full", folder / "last.ckpt.partial");
+  for (const char* name : {"last.ckpt.partial", "epoch=2-val_acc1=20.00.ckpt.partial"})
+    fs::create_symlink("/dev/full", folder / name);
   save(keeper, 2, 20);
   REQUIRE_FALSE(keeper.wait());
   CHECK(files(folder.path()) == Names{"last.ckpt", "epoch=1-val_acc1=10.00.ckpt"});
@@ -309,4 +312,81 @@ TEST_CASE("keeper: what is being written is finished before it goes") {
   }
   CHECK(files(folder.path()) == Names{"last.ckpt", "epoch=7-val_acc1=10.00.ckpt"});
   CHECK(mark(folder / "last.ckpt") == 7);
+}
+
+TEST_CASE("keeper: the one before last stays, and a failed write costs neither") {
+  const Watchdog watchdog("keeper");
+  const TemporaryFolder folder;
+  Keeper keeper(folder.path(), 1, "val/acc1");
+  save(keeper, 1, 10);
+  REQUIRE(keeper.wait());
+  CHECK_FALSE(fs::exists(folder / "previous.ckpt"));
+  for (int i = 2; i < 5; ++i) {
+    REQUIRE(keeper.save(content(i), i, nullptr));
+    REQUIRE(keeper.wait());
+    CHECK(mark(folder / "last.ckpt") == i);
+    CHECK(mark(folder / "previous.ckpt") == i - 1);
+  }
+  CHECK(mark(folder / "epoch=1-val_acc1=10.00.ckpt") == 1);
+  fs::create_symlink("/dev/full", folder / "last.ckpt.partial");
+  REQUIRE(keeper.save(content(5), 5, nullptr));
+  REQUIRE_FALSE(keeper.wait());
+  CHECK(mark(folder / "last.ckpt") == 4);
+  CHECK(mark(folder / "previous.ckpt") >= 3);
+  CHECK(files(folder.path()) == Names{"last.ckpt", "epoch=1-val_acc1=10.00.ckpt"});
+}
+
+TEST_CASE(
+    "keeper: what a checkpoint counts on is on disk before it; if not, that is told, and the weights are "
+    "saved") {
+  const Watchdog watchdog("keeper");
+  const TemporaryFolder folder;
+  bool fails = false, there = true;
+  Keeper keeper(folder.path(), 1, "val/acc1", [&]() -> Status {
+    there = fs::exists(folder / "last.ckpt");
+    if (fails) return Error{"log", "metrics.jsonl", "the disk is full", ""};
+    return Done{};
+  });
+  REQUIRE(keeper.save(content(1), 0, nullptr));
+  REQUIRE(keeper.wait());
+  CHECK_FALSE(there);
+  fails = true;
+  REQUIRE(keeper.save(content(2), 0, nullptr));
+  CHECK(has(keeper.wait().error().text(), "metrics.jsonl"));
+  CHECK(mark(folder / "last.ckpt") == 2);
+}
+
+TEST_CASE("keeper: a list that names what is not there, or not its own, is not believed") {
+  const Watchdog watchdog("keeper");
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "checkpoints");
+  write_file(folder / "precious.ckpt", "not ours");
+  write_file(folder / "checkpoints/other.ckpt", "not ours");
+  Keeper keeper(folder / "checkpoints", 1, "val/acc1");
+  save(keeper, 0, 10);
+  REQUIRE(keeper.wait());
+  keeper.resume({{9, "../precious.ckpt"},
+                 {8, (folder / "precious.ckpt").string()},
+                 {7, "other.ckpt"},
+                 {6, "epoch=5-val_acc1=6.00.ckpt"},
+                 {5, "epoch=0-val_acc1=10.00.ckpt"}});
+  CHECK(names_of(keeper.best()) == std::vector<std::string>{"epoch=0-val_acc1=10.00.ckpt"});
+  save(keeper, 6, 50);
+  REQUIRE(keeper.wait());
+  CHECK(fs::exists(folder / "precious.ckpt"));
+  CHECK(fs::exists(folder / "checkpoints/other.ckpt"));
+  CHECK_FALSE(fs::exists(folder / "checkpoints/epoch=0-val_acc1=10.00.ckpt"));
+}
+
+TEST_CASE("keeper: of a write that failed, the list keeps nothing") {
+  const Watchdog watchdog("keeper");
+  const TemporaryFolder folder;
+  Keeper keeper(folder.path(), 2, "val/acc1");
+  save(keeper, 1, 10);
+  REQUIRE(keeper.wait());
+  for (const char* name : {"last.ckpt.partial", "epoch=2-val_acc1=20.00.ckpt.partial"})
+    fs::create_symlink("/dev/full", folder / name);
+  save(keeper, 2, 20);
+  REQUIRE_FALSE(keeper.wait());
+  CHECK(names_of(keeper.best()) == std::vector<std::string>{"epoch=1-val_acc1=10.00.ckpt"});
 }

@@ -101,6 +101,7 @@ TEST_CASE("run plan: the stages get the configuration's values") {
   c.augment.scale = {0.25, 0.75};
   c.augment.ratio = {0.5, 2};
   c.augment.flip = 0.1;
+  c.augment.policy = "trivial_wide";
   c.augment.erase = 0.2;
   c.train.seed = 99;
   const RunPlan plan = planned(c, machine(8, 64 * GiB), "cuda");
@@ -112,9 +113,23 @@ TEST_CASE("run plan: the stages get the configuration's values") {
   CHECK(plan.data.decode.max_scratch == 20 * MiB);
   CHECK(plan.data.read.max_file == 3 * MiB);
   CHECK(plan.data.augment.flip == 0.1);
+  CHECK(plan.data.augment.policy == Policy::trivial_wide);
   CHECK(plan.data.augment.erase == 0.2);
   CHECK(plan.data.seed == 99);
   CHECK(plan.pipeline.split.lane == 23 * MiB);
+}
+
+TEST_CASE("run plan: a policy's copies are budgeted, one image for each decode thread") {
+  Config c;
+  const Machine m = machine(10, 64 * GiB);
+  const RunPlan without = planned(c, m, "cuda");
+  CHECK(without.data.augment.policy == Policy::none);
+  CHECK(without.pipeline.split.copies == 0);
+  CHECK_FALSE(has(without.pipeline.split.table(), "augment"));
+  c.augment.policy = "trivial_wide";
+  const RunPlan with = planned(c, m, "cuda");
+  CHECK(with.pipeline.split.copies == 8 * round_to_pages(224 * 224 * 3));
+  CHECK(has(with.pipeline.split.table(), "augment           1.2 MiB"));
 }
 
 TEST_CASE("run plan: a thread's scratch is never above data.max_scratch") {

@@ -74,6 +74,23 @@ TEST_CASE("split: a prefetch that does not fit is refused, and told how many wou
   CHECK_FALSE(split_budget(r));
 }
 
+TEST_CASE("split: copies for augmentation come out of the same budget") {
+  SplitRequest r = imagenet(400 * MiB);
+  r.read_ahead = 100'000;  // all that fits
+  const auto without = split_budget(r);
+  REQUIRE(without);
+  r.thread_copy = 10 * MiB - 1;
+  const auto with = split_budget(r);
+  REQUIRE(with);
+  CHECK(with->copies == 80 * MiB);
+  CHECK(with->total() <= 400 * MiB);
+  CHECK(with->chunks < without->chunks);
+  r.thread_copy = 50 * MiB;
+  const auto refused = split_budget(r);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text().find("augment         400.0 MiB") != std::string::npos);
+}
+
 TEST_CASE("split: what was asked for is what one gets") {
   SplitRequest r = imagenet(4096 * MiB);
   r.slots = 5;

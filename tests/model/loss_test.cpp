@@ -82,10 +82,33 @@ TEST_CASE("loss: running sums add up and set batches aside that are not finite")
   const double* values = running.values().const_data_ptr<double>();
   CHECK(values[0] == doctest::Approx(2 * good.loss.item<double>()));
   CHECK(values[1] == 4);
-  CHECK(values[2] == 2);
-  CHECK(values[3] == 4);
-  CHECK(values[4] == 3);
-  CHECK(values[5] == 1);
+  CHECK(values[2] == 4);
+  CHECK(values[3] == 2);
+  CHECK(values[4] == 4);
+  CHECK(values[5] == 3);
+  CHECK(values[6] == 1);
   running.reset();
   CHECK(running.values().abs().sum().item<double>() == 0);
+}
+
+TEST_CASE("loss: a mixed batch answers for both labels by their weights, and is not judged") {
+  torch::manual_seed(8);
+  const at::Tensor logits = 2 * at::randn({4, 5});
+  const at::Tensor labels = at::tensor({3, 1, 0, 4}, at::kLong),
+                   partners = at::tensor({1, 3, 4, 0}, at::kLong);
+  const Mix mix{Mix::Kind::cutmix, 0.7f, 0.3f, {}};
+  const BatchSums sums = cross_entropy(logits, labels, 0.1, mix);
+  // The same as torch's loss on the mixed one-hot targets.
+  const at::Tensor target = 0.7 * at::one_hot(labels, 5) + 0.3 * at::one_hot(partners, 5);
+  const double expected =
+      at::cross_entropy_loss(logits, target.to(at::kFloat), {}, at::Reduction::Sum, -100, 0.1).item<double>();
+  CHECK(sums.loss.item<double>() == doctest::Approx(expected).epsilon(1e-6));
+  CHECK(sums.count.item<int>() == 4);
+  CHECK(sums.judged.item<int>() == 0);
+  Running running(at::kCPU);
+  running.add(sums);
+  running.add(cross_entropy(logits, labels, 0.1));
+  CHECK(running.values()[1].item<int>() == 8);
+  CHECK(running.values()[2].item<int>() == 4);
+  CHECK(running.values()[5].item<int>() == 2);
 }

@@ -1,6 +1,7 @@
 #include "model/sgd.hpp"
 
 #include <doctest/doctest.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/sgd.h>
 
 using namespace sluice;
@@ -77,4 +78,33 @@ TEST_CASE("sgd: a step with found_inf changes nothing") {
   }
   sgd.step(0.1, at::zeros({}));
   CHECK_FALSE(values[0].equal(before[0]));
+}
+
+TEST_CASE("sgd: norms and biases can be left out of the decay") {
+  const auto all = parameters(), some = parameters();
+  Sgd decayed(all, {0.9, 0.1, false, true}), sparing(some, {0.9, 0.1, false, false});
+  decayed.step(0.5);
+  sparing.step(0.5);
+  const auto before = parameters();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(at::allclose(all[i], 0.95 * before[i]));
+    if (before[i].dim() == 1)
+      CHECK(some[i].equal(before[i]));
+    else
+      CHECK(some[i].equal(all[i]));
+    CHECK(sparing.momenta()[i].sizes() == before[i].sizes());  // in the order of the parameters
+  }
+}
+
+TEST_CASE("sgd: clips as torch's clip_grad_norm_ does") {
+  for (const double norm : {0.5, 1e6}) {
+    const auto ours = parameters(), theirs = parameters();
+    Sgd sgd(ours, {});
+    loss(ours, 1).backward();
+    loss(theirs, 1).backward();
+    sgd.clip_gradients(norm);
+    torch::nn::utils::clip_grad_norm_(theirs, norm);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      CHECK(at::allclose(sgd.gradients()[i], theirs[i].grad(), 1e-5, 1e-8));
+  }
 }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "nodes/trivial_augment.hpp"
+
 using namespace sluice;
 
 namespace {
@@ -20,8 +22,11 @@ Bytes ramp(ImageSize size) {
 }
 
 void run(Bytes& pixels, ImageSize size, const AugmentOptions& options, std::uint64_t index) {
-  augment(pixels.data(), size, options, Random(1, 0, index, Purpose::flip),
-          Random(1, 0, index, Purpose::erase));
+  Bytes copy(augment_bytes(options.policy, size));
+  augment(pixels.data(), size, options,
+          {Random(1, 0, index, Purpose::flip), Random(1, 0, index, Purpose::augment),
+           Random(1, 0, index, Purpose::erase)},
+          copy);
 }
 
 }  // namespace
@@ -101,4 +106,31 @@ TEST_CASE("an image too small to erase from stays as it is") {
   Bytes pixels = {1, 2, 3};
   run(pixels, {1, 1}, {.flip = 1, .erase = 1}, 0);
   CHECK(pixels == Bytes{1, 2, 3});
+}
+
+TEST_CASE("flip, policy and erasing come in this order, each from a stream of its own") {
+  const ImageSize size{12, 10};
+  const AugmentOptions options{.flip = 0.5, .policy = Policy::trivial_wide, .erase = 0.5};
+  int all_three = 0;
+  for (std::uint64_t index = 0; index < 300; ++index) {
+    Bytes expected = ramp(size), copy(expected.size());
+    const bool flip = Random(1, 0, index, Purpose::flip).uniform() < 0.5;
+    if (flip) flip_horizontally(expected.data(), size);
+    const Bytes before = expected;
+    Random policy(1, 0, index, Purpose::augment), erase(1, 0, index, Purpose::erase);
+    apply(draw_trivial(policy), expected.data(), size, copy);
+    const bool changed = expected != before, erased = erase.uniform() < 0.5;
+    if (erased) fill_box(expected.data(), size, erase_box(size, erase), options.fill);
+    all_three += flip && changed && erased;
+
+    Bytes pixels = ramp(size);
+    run(pixels, size, options, index);
+    REQUIRE(pixels == expected);
+  }
+  CHECK(all_three > 30);
+}
+
+TEST_CASE("only a policy needs room for a copy of the image") {
+  CHECK(augment_bytes(Policy::none, {224, 224}) == 0);
+  CHECK(augment_bytes(Policy::trivial_wide, {224, 200}) == 224 * 200 * 3);
 }

@@ -43,6 +43,7 @@ struct Run {
 struct Settings {
   unsigned decode_threads = 2;
   bool scramble_reads = false;
+  Policy policy = Policy::trivial_wide;
   std::size_t max_file = 1 << 20, max_scratch = 4 << 20, thread_scratch = 1 << 20;
   std::size_t read_ahead = 8, grant = 64 * 1024;
 };
@@ -66,6 +67,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   options.decode.max_scratch = settings.max_scratch;
   options.read.max_file = settings.max_file;
   options.augment.erase = 0.3;
+  options.augment.policy = settings.policy;
   options.decode_threads = settings.decode_threads;
   options.seed = shape.seed;
   Stages stages = data_path(sets, *sequence, options);
@@ -89,6 +91,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   request.place_bytes = o.place_bytes;
   request.decode_threads = o.decode_threads;
   request.thread_scratch = settings.thread_scratch;
+  request.thread_copy = augment_bytes(settings.policy, {out, out});
   request.max_file = settings.max_file;
   request.max_scratch = settings.max_scratch;
   request.grant = settings.grant;
@@ -161,6 +164,23 @@ TEST_CASE("data path: the same bytes through the ordinary path and the big lane"
   CHECK(lane.batches == reference.batches);
   CHECK(lane.labels == reference.labels);
   CHECK(lane.end.picture.node("big lane")->items == lane.end.picture.node("decode")->items);
+}
+
+TEST_CASE("data path: a policy changes training and leaves validation alone") {
+  const Watchdog dog("policy");
+  const TemporaryFolder folder;
+  make_tree(folder.path());
+  const Run with = run(folder.path(), {});
+  Settings off;
+  off.policy = Policy::none;
+  const Run without = run(folder.path(), off);
+  REQUIRE(with.batches.size() == 14);
+  REQUIRE(without.batches.size() == 14);
+  for (std::size_t b = 0; b < 14; ++b) {
+    CAPTURE(b);
+    CHECK((with.batches[b] == without.batches[b]) == (b % 7 >= 4));  // four of training, three of validation
+  }
+  CHECK(with.peak == without.peak + 2 * 4096);  // a copy of 32 x 32 pixels for each of two threads
 }
 
 TEST_CASE("data path: bad images are replaced in training, masked in validation, and noted") {

@@ -169,7 +169,7 @@ TEST_CASE("a terminal is redrawn at most at its interval") {
   CHECK(drawn <= (std::chrono::steady_clock::now() - start) / 20ms + 2);
 }
 
-TEST_CASE("the first write error is told once, at once and at the end, and later records are still tried") {
+TEST_CASE("the first write error is told once, at once and at the end, and no record comes after the gap") {
   std::vector<std::string> lines;
   std::ostringstream screen;
   int told = 0;
@@ -193,7 +193,7 @@ TEST_CASE("the first write error is told once, at once and at the end, and later
   REQUIRE_FALSE(closed);
   CHECK(closed.error().cause == "disk full 0");
   CHECK(told == 1);
-  CHECK(lines.size() == 3);
+  CHECK(lines.empty());
   CHECK(screen.str() == "error: log: metrics.jsonl: disk full 0\n");
 }
 

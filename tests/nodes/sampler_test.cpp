@@ -155,3 +155,47 @@ TEST_CASE("sampler: entered anywhere, it gives what an uninterrupted one would")
       REQUIRE(rest[i].index == whole[whole.size() - rest.size() + i].index);
   }
 }
+
+TEST_CASE("sequence: accumulated batches make up whole optimiser steps") {
+  RunShape r =
+      shape(25, 4, 3, 2);  // eight batches, of which a step takes three: two steps, two batches dropped
+  r.accumulate = 3;
+  const auto s = Sequence::make(r);
+  REQUIRE(s);
+  CHECK(s->steps_per_epoch() == 2);
+  CHECK(s->batches() == 2 * (6 + 2));
+  std::uint64_t steps = 0;
+  for (std::uint64_t b = 0; b < s->batches(); ++b) {
+    const BatchPlan plan = s->at(b);
+    CAPTURE(b);
+    CHECK(plan.step == steps);
+    if (plan.split == Split::val) {
+      CHECK_FALSE(plan.ends_step);
+      continue;
+    }
+    CHECK(plan.in_step == plan.in_phase % 3);
+    CHECK(plan.ends_step == (plan.in_step == 2));
+    if (plan.ends_step) CHECK(s->after(++steps, false) == b + 1);
+  }
+  CHECK(steps == 4);
+  r.max_steps = 3;
+  const auto three = Sequence::make(r);
+  CHECK(three->batches() == 6 + 2 + 3 + 2);
+  CHECK(three->at(10).last_of_phase());
+  CHECK(three->after(3, true) == three->batches());
+  r.accumulate = 9;
+  CHECK(Sequence::make(r).error().text().find("less than one optimiser step") != std::string::npos);
+}
+
+TEST_CASE("sequence: training alone has no validation in between") {
+  RunShape r = shape(10, 0, 3, 4);
+  r.validate = false;
+  const auto s = Sequence::make(r);
+  REQUIRE(s);
+  CHECK(s->batches() == 12);
+  for (std::uint64_t b = 0; b < 12; ++b) {
+    CHECK(s->at(b).split == Split::train);
+    CHECK(s->at(b).epoch == b / 3);
+    CHECK(s->at(b).step == b);
+  }
+}

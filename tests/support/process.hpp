@@ -23,14 +23,18 @@ struct Ended {
   std::string out, err;
 };
 
-// Something to do once stderr contains a text.
+// Something to do once stderr contains a text, or once `ready` says so; it is asked every other millisecond.
 struct When {
   std::string err_has;
   std::function<void(pid_t)> act;
+  std::function<bool()> ready = {};
 };
 
 inline When send_signal(int signal, std::string err_has) {
   return {std::move(err_has), [signal](pid_t child) { kill(child, signal); }};
+}
+inline When send_signal(int signal, std::function<bool()> ready) {
+  return {"", [signal](pid_t child) { kill(child, signal); }, std::move(ready)};
 }
 
 // `folder` is where it runs. Killed after two minutes: a hang fails the test instead of holding it up.
@@ -58,7 +62,7 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
     pollfd fds[] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
     std::string* const texts[] = {&ended.out, &ended.err};
     for (int open = 2; open > 0;) {
-      poll(fds, 2, 1000);
+      poll(fds, 2, when.act && when.ready ? 2 : 1000);
       if (std::chrono::steady_clock::now() > deadline) kill(child, SIGKILL);
       for (int i = 0; i < 2; ++i) {
         if (fds[i].fd < 0 || fds[i].revents == 0) continue;
@@ -69,7 +73,7 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
         else
           fds[i].fd = -1, --open;
       }
-      if (when.act && ended.err.find(when.err_has) != std::string::npos)
+      if (when.act && (when.ready ? when.ready() : ended.err.find(when.err_has) != std::string::npos))
         std::exchange(when.act, nullptr)(child);
     }
     int status = 0;

@@ -1,0 +1,38 @@
+#include "cli/device_feed.hpp"
+
+namespace sluice {
+
+DeviceFeed::~DeviceFeed() {
+  upload_.reset();  // waits for copies that still read the slots
+  for (Slot* slot : pinned_) unpin(device_, slot->memory().data());
+}
+
+Status DeviceFeed::prepare(const std::vector<Slot*>& slots) {
+  for (Slot* slot : slots) {
+    if (Status done = pin(device_, slot->memory().data(), slot->memory().size()); !done) return done;
+    pinned_.push_back(slot);
+  }
+  Result<Upload> upload = Upload::create({device_, batch_, size_, 3});
+  if (!upload) return upload.error();
+  upload_.emplace(std::move(*upload));
+  return Done{};
+}
+
+Status DeviceFeed::upload(Batch& batch) {
+  auto on_device = std::make_shared<OnDevice>();
+  on_device->bad = batch.slot->take_bad();
+  const Slot& slot = *batch.slot.get();
+  HostBatch host{slot.place(0).data(), slot.labels().data(), static_cast<int>(slot.places()), size_, nullptr};
+  host.release = [lease = std::make_shared<SlotLease>(std::move(batch.slot))] { lease->release(); };
+  Result<DeviceBatch> put = upload_->put(std::move(host));
+  if (!put) return put.error();
+  on_device->batch = std::move(*put);
+  batch.device = std::move(on_device);
+  return Done{};
+}
+
+void DeviceFeed::cancel() {
+  if (upload_) upload_->stop();
+}
+
+}  // namespace sluice

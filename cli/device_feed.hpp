@@ -1,0 +1,41 @@
+// The host's side of upload: page-locks the slots, turns each filled batch into one on the device, and gives
+// its slot back as soon as it may be overwritten.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/stages.hpp"
+#include "nodes/upload.hpp"
+
+namespace sluice {
+
+// What upload makes of a batch.
+struct OnDevice {
+  DeviceBatch batch;
+  std::vector<Bad> bad;
+};
+
+class DeviceFeed {
+ public:
+  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size)
+      : device_(std::move(device)), batch_(static_cast<int>(batch)), size_(static_cast<int>(image_size)) {}
+  DeviceFeed(const DeviceFeed&) = delete;
+  DeviceFeed& operator=(const DeviceFeed&) = delete;
+  ~DeviceFeed();  // before the slots go
+
+  Status prepare(const std::vector<Slot*>& slots);
+  Status upload(Batch& batch);  // on upload's thread; leaves an OnDevice
+  void cancel();                // wakes an upload that waits; on any thread
+
+  [[nodiscard]] static OnDevice& of(Batch& batch) { return *static_cast<OnDevice*>(batch.device.get()); }
+
+ private:
+  std::string device_;
+  int batch_, size_;
+  std::vector<Slot*> pinned_;
+  std::optional<Upload> upload_;
+};
+
+}  // namespace sluice

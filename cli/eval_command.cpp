@@ -1,0 +1,145 @@
+#include <array>
+#include <cstdio>
+#include <iostream>
+
+#include "cli/batch_run.hpp"
+#include "cli/commands.hpp"
+#include "cli/interval.hpp"
+#include "cli/screen_log.hpp"
+#include "model/weights_file.hpp"
+
+namespace sluice {
+namespace {
+
+// One pass over the validation set. Lives on step's thread between begin and over.
+class Evaluation {
+ public:
+  Evaluation(const BatchRun& run, Snapshot weights, const Config& config, Log& log)
+      : options_(run.step_options()), weights_(std::move(weights)), max_bad_(config.data.max_bad), log_(log) {
+    options_.ema = 0;  // whichever weights are asked for become the trained ones here
+  }
+
+  Status begin() {
+    Result<Step> step = Step::create(options_);
+    if (!step) return step.error();
+    const Result<bool> other_classes = step->start_from(*weights_);
+    if (!other_classes) return other_classes.error();
+    if (*other_classes)
+      return Error{
+          "eval", weights_->source,
+          "its classifier is not for the " + std::to_string(options_.classes) + " classes of data.val",
+          "take the configuration it was made with"};
+    weights_.reset();
+    step_.emplace(std::move(*step));
+    return Done{};
+  }
+
+  Result<bool> batch(const BatchPlan& plan, OnDevice&& given) {
+    if (!phase_.started()) phase_.start();
+    images_ += plan.places;
+    left_out_ += given.bad.size();
+    for (const Bad& b : given.bad) log_.message(Level::warning, b.file + ": " + b.cause + "; left out");
+    phase_.images(plan.places);
+    if (Status done = step_->eval(std::move(given.batch)); !done) return done.error();
+    report(plan);
+    if (!plan.last_of_phase()) return true;
+    if (static_cast<double>(left_out_) > max_bad_ * static_cast<double>(images_) + 1e-6)
+      return Error{"eval", "data.val",
+                   std::to_string(left_out_) + " of " + std::to_string(images_) +
+                       " images cannot be used, more than data.max_bad allows",
+                   "mend or exclude them, or raise data.max_bad"};
+    Result<StepSums> sums = step_->read_back();
+    if (!sums) return sums.error();
+    if (sums->eval.not_finite > 0)
+      return Error{"eval", "val/loss", "is not finite", "these weights are not those of a sound run"};
+    sums_ = sums->eval;
+    return true;
+  }
+
+  void over() { step_.reset(); }
+
+  [[nodiscard]] const PhaseSums& sums() const { return sums_; }
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
+
+ private:
+  void report(const BatchPlan& plan) {
+    const Interval::Figures figures = phase_.whole();
+    Progress p{"Validation", "validation"};
+    p.done = static_cast<std::int64_t>(plan.in_phase + 1);
+    p.total = static_cast<std::int64_t>(plan.phase_batches);
+    p.elapsed = figures.seconds;
+    p.values = {{"img/s", figures.images_per_s}};
+    plan.last_of_phase() ? log_.finish(std::move(p)) : log_.progress(std::move(p));
+  }
+
+  StepOptions options_;
+  std::optional<Snapshot> weights_;
+  double max_bad_;
+  Log& log_;
+  std::optional<Step> step_;
+  Interval phase_;
+  PhaseSums sums_;
+  std::uint64_t images_ = 0, left_out_ = 0;
+};
+
+struct Figures {
+  double loss, acc1, acc5;
+};
+
+Figures figures_of(const PhaseSums& s) {
+  const auto judged = static_cast<double>(s.judged);
+  return {s.loss / static_cast<double>(s.count), 100 * (static_cast<double>(s.correct1) / judged),
+          100 * (static_cast<double>(s.correct5) / judged)};
+}
+
+void print(const Figures& f, const Evaluation& evaluation, const EvalArguments& asked) {
+  if (asked.json) {
+    const nlohmann::ordered_json out = {{"val/loss", f.loss},
+                                        {"val/acc1", f.acc1},
+                                        {"val/acc5", f.acc5},
+                                        {"images", evaluation.sums().count},
+                                        {"left_out", evaluation.left_out()},
+                                        {"checkpoint", asked.checkpoint},
+                                        {"weights", asked.averaged ? "averaged" : "trained"}};
+    std::cout << out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    return;
+  }
+  std::array<char, 160> line;
+  std::snprintf(line.data(), line.size(), "val/loss %.4f val/acc1 %.2f val/acc5 %.2f\n", f.loss, f.acc1,
+                f.acc5);
+  std::cout << line.data() << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
+            << (asked.averaged ? "averaged" : "trained") << " weights of " << asked.checkpoint << "\n";
+}
+
+}  // namespace
+
+int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
+  const std::optional<Config> config = load_or_complain(arguments);
+  if (!config) return exit_usage;
+  Result<Snapshot> weights = read_weights(asked.checkpoint, asked.averaged);
+  if (!weights) {
+    complain(weights.error());
+    return exit_usage;
+  }
+  Result<BatchRun> run = BatchRun::validation(*config);
+  if (!run) {
+    complain(run.error());
+    return exit_usage;
+  }
+  const std::unique_ptr<Log> log = screen_log();
+  Evaluation evaluation(*run, std::move(*weights), *config, *log);
+  const int code = run->run(
+      {[&] { return evaluation.begin(); },
+       [&](const BatchPlan& plan, OnDevice&& batch) { return evaluation.batch(plan, std::move(batch)); },
+       [&] { evaluation.over(); }});
+  (void)log->close();  // the screen alone: nothing that could fail
+  if (code != exit_done) return code;
+  if (evaluation.sums().count == 0) {
+    complain({"eval", "data.val", "no image could be used", ""});
+    return exit_failed;
+  }
+  print(figures_of(evaluation.sums()), evaluation, asked);
+  return exit_done;
+}
+
+}  // namespace sluice

@@ -1,0 +1,15 @@
+// What a configuration tells the training step.
+#pragma once
+
+#include "cli/config.hpp"
+#include "model/schedule.hpp"
+#include "nodes/step.hpp"
+
+namespace sluice {
+
+[[nodiscard]] StepOptions step_options(const Config& config, int classes, const std::string& device,
+                                       unsigned threads);
+[[nodiscard]] MixOptions mix_options(const Config& config);
+[[nodiscard]] ScheduleOptions schedule_options(const Config& config);
+
+}  // namespace sluice

@@ -1,0 +1,118 @@
+#include "model/torch_file.hpp"
+
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
+
+#include <fstream>
+#include <system_error>
+
+#include "model/durable_file.hpp"
+#include "model/state_dict.hpp"
+
+namespace sluice {
+namespace {
+
+using caffe2::serialize::PyTorchStreamReader;
+using caffe2::serialize::PyTorchStreamWriter;
+
+constexpr std::size_t longest_pickle = 16 << 20;
+constexpr std::size_t most_growth = 8;  // names may share a storage, but not all of them
+
+Error refusal(const std::filesystem::path& path, std::string cause,
+              std::string hint = "save model.state_dict() with torch.save") {
+  return Error{"weights", path.string(), std::move(cause), std::move(hint)};
+}
+
+// Runs what may throw from within libtorch.
+template <class T>
+Result<T> guarded(const std::filesystem::path& path, auto&& work) {
+  try {
+    Result<T> result = work();
+    if (!result && result.error().subject.empty()) result.error().subject = path.string();
+    return result;
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();  // a sentence that tells, others that guess
+    return refusal(path, "damaged: " + text.substr(0, text.find(". ")));
+  } catch (const std::exception& error) {
+    return refusal(path, error.what(), "");
+  }
+}
+
+// The size is told by the file itself, and nothing is compressed: an entry larger than the file is a lie.
+Result<std::vector<std::byte>> record(PyTorchStreamReader& file, const std::string& name, std::size_t limit) {
+  if (!file.hasRecord(name)) return Error{"weights", "", "has no entry " + name, "save it again"};
+  const std::size_t size = file.getRecordSize(name);
+  if (size > limit)
+    return Error{"weights", "", "its entry " + name + " tells of " + std::to_string(size) + " bytes",
+                 "save model.state_dict() alone"};
+  std::vector<std::byte> bytes(size);
+  if (size > 0 && file.getRecord(name, bytes.data(), size) != size)
+    return Error{"weights", "", "its entry " + name + " is cut off", "save it again"};
+  return bytes;
+}
+
+Result<Snapshot> read(const std::filesystem::path& path) {
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  std::ifstream in(path, std::ios::binary);
+  if (unknown || !in)
+    return refusal(path, "cannot be opened: " + (unknown ? unknown.message() : "no permission"),
+                   "check the path");
+  char start[2] = {};
+  if (!in.read(start, 2) || start[0] != 'P' || start[1] != 'K')
+    return refusal(path, "not a zip file, which torch.save writes since version 1.6");
+
+  PyTorchStreamReader file(&in);
+  if (file.hasRecord("byteorder")) {
+    const auto order = record(file, "byteorder", 16);
+    if (!order) return order.error();
+    if (!order->empty() && order->front() != std::byte{'l'}) return refusal(path, "is not little-endian");
+  }
+  const auto text = record(file, "data.pkl", std::min<std::size_t>(size, longest_pickle));
+  if (!text) return text.error();
+  const auto pickle = read_pickle(*text);
+  if (!pickle) return pickle.error();
+  const auto tensors = find_tensors(*pickle->root);
+  if (!tensors) return tensors.error();
+  const auto storage = [&](const std::string& key, std::size_t bytes) {
+    return record(file, "data/" + key, std::min<std::size_t>(size, bytes));
+  };
+  Result<Snapshot> weights = gather(*tensors, storage, most_growth * size);
+  if (weights) weights->source = path.string();
+  return weights;
+}
+
+Result<std::string> zip_of(const Snapshot& weights) {
+  std::string zip;
+  PyTorchStreamWriter writer([&](const void* bytes, std::size_t size) {
+    zip.append(static_cast<const char*>(bytes), size);
+    return size;
+  });
+  const std::string pickle = pickle_state_dict(weights);
+  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+  writer.writeRecord("byteorder", "little", 6);
+  for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
+    const auto bytes = weights.bytes(weights.tensors[i]);
+    writer.writeRecord("data/" + std::to_string(i), bytes.data(), bytes.size());
+  }
+  writer.writeEndOfFile();
+  return zip;
+}
+
+}  // namespace
+
+Status write_torch_file(const Snapshot& weights, const std::filesystem::path& path) {
+  for (const StoredTensor& tensor : weights.tensors)
+    if (dtype_size(tensor.dtype) == 0)
+      return refusal(path, "cannot hold " + tensor.name + " of type " + tensor.dtype, "");
+  const Result<std::string> zip = guarded<std::string>(path, [&] { return zip_of(weights); });
+  if (!zip) return zip.error();
+  const std::span<const std::byte> part = std::as_bytes(std::span(*zip));
+  return replace_file("weights", path, {&part, 1});
+}
+
+Result<Snapshot> read_torch_file(const std::filesystem::path& path) {
+  return guarded<Snapshot>(path, [&] { return read(path); });
+}
+
+}  // namespace sluice

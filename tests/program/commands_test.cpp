@@ -1,0 +1,167 @@
+// The commands around a training run: schedule, eval, lr-find.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/program/place.hpp"
+
+using namespace sluice::test;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+// What stdout holds must be one JSON object and nothing else.
+json object(const Ended& ended) {
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  REQUIRE(json::accept(ended.out));
+  return json::parse(ended.out);
+}
+
+const std::vector<std::string> long_run = {
+    "schedule", "tiny.toml",        "--set", "data.train=nowhere",      "--set", "model.device=cuda",
+    "--set",    "train.epochs=600", "--set", "train.batch=128",         "--set", "train.accumulate=2",
+    "--set",    "optim.lr=0.5",     "--set", "schedule.warmup_epochs=5"};
+
+std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("schedule: by epochs, without data and for a GPU that is not there") {
+  const Place place;
+  const json told = object(place.run(long_run + std::vector<std::string>{"--json", "-o", "lr.svg"}));
+  REQUIRE(told["epochs"].size() == 600);
+  CHECK(told["epochs"][0] == json{{"epoch", 0}, {"lr", 0.005}});
+  CHECK(told["epochs"][4]["lr"] == 0.5);
+  CHECK(told["epochs"][599] == json{{"epoch", 599}, {"lr", 0.0}});
+  CHECK(told["peak"] == 0.5);
+  CHECK(told["total_batch"] == 256);
+  CHECK(told["steps_per_epoch"].is_null());
+  CHECK_FALSE(told.contains("steps"));
+  const std::string svg = read_text(place.folder / "lr.svg");
+  CHECK(has(svg, "tiny.toml"));
+  CHECK(has(svg, "<path"));
+}
+
+TEST_CASE("eval: the same figures as the run recorded; needs no training images") {
+  const Place place;
+  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=1"}).code == 0);
+  json val;
+  for (const json& line : place.metrics("a"))
+    if (line["event"] == "val") val = line;
+  fs::rename(place.folder / "train", place.folder / "gone");
+  const json told =
+      object(place.run({"eval", "tiny.toml", "--json", "--checkpoint", "runs/a/checkpoints/last.ckpt"}));
+  for (const char* name : {"val/loss", "val/acc1", "val/acc5"}) {
+    CAPTURE(name);
+    CHECK(told[name] == val[name]);
+  }
+  CHECK(told["images"] == 24);
+  CHECK(told["left_out"] == 0);
+}
+
+TEST_SUITE("long") {
+  TEST_CASE("schedule: a table of the whole run; by steps it must know how many") {
+    const Place place;
+    const Ended table = place.run(long_run);
+    CHECK(table.code == 0);
+    CHECK(std::ranges::count(table.out, '\n') == 600 + 3);
+    CHECK(has(table.out, "not known: nowhere is not there"));
+    CHECK(has(table.out, "    0         0.005\n"));
+    const Ended by_step = place.run(long_run + std::vector<std::string>{"--set", "schedule.interval=step"});
+    CHECK(by_step.code == 2);
+    CHECK(has(by_step.err, "--steps-per-epoch"));
+    CHECK(place.run(long_run + std::vector<std::string>{"-o", "lr.png"}).code == 2);
+  }
+
+  TEST_CASE("schedule: a long run by steps is thinned, and still tells where each epoch begins and ends") {
+    const Place place;
+    const json told = object(place.run({"schedule", "tiny.toml", "--json", "--steps-per-epoch", "5004",
+                                        "--set", "schedule.interval=step", "--set", "train.epochs=90"}));
+    CHECK(told["steps_per_epoch"] == 5004);
+    CHECK(told["steps"].size() <= 10000);
+    CHECK(told["steps"].size() > 5000);
+    CHECK(told["steps"][0]["step"] == 0);
+    REQUIRE(told["epochs"].size() == 90);
+    CHECK(told["epochs"][89]["last_lr"] == 0.0);
+    CHECK(told["epochs"][88]["last_lr"] > told["epochs"][89]["lr"]);
+  }
+
+  TEST_CASE("schedule and eval: rates, averaged and exported weights, bad images, other networks") {
+    const Place place;
+    const std::vector<std::string> sets = {"--set", "schedule.interval=step", "--set", "optim.ema=0.5"};
+    const auto command = [&](const std::vector<std::string>& words) { return place.run(words + sets); };
+    REQUIRE(command({"train", "tiny.toml", "--set", "log.name=a"}).code == 0);
+    std::vector<double> rates;
+    json val;
+    for (const json& line : place.metrics("a")) {
+      if (line["event"] == "train") rates.push_back(line["train/lr"]);
+      if (line["event"] == "val") val = line;
+    }
+    const json schedule = object(command({"schedule", "tiny.toml", "--json"}));
+    REQUIRE(schedule["steps"].size() == rates.size());
+    CHECK(rates.size() == 8);
+    for (std::size_t i = 0; i < rates.size(); ++i) CHECK(schedule["steps"][i]["lr"] == rates[i]);
+    CHECK(schedule["steps_per_epoch"] == 4);
+
+    const std::string checkpoint = "runs/a/checkpoints/last.ckpt";
+    const json trained = object(command({"eval", "tiny.toml", "--json", "--checkpoint", checkpoint}));
+    const json averaged =
+        object(command({"eval", "tiny.toml", "--json", "--ema", "--checkpoint", checkpoint}));
+    for (const char* name : {"loss", "acc1", "acc5"}) {
+      CAPTURE(name);
+      CHECK(trained[std::string("val/") + name] == val[std::string("val/") + name]);
+      CHECK(averaged[std::string("val/") + name] == val[std::string("val/ema_") + name]);
+    }
+    CHECK(trained["val/loss"] != averaged["val/loss"]);
+    CHECK(trained["images"] == 24);
+    CHECK(trained["left_out"] == 0);
+
+    // The same weights by way of Python's format, an image that cannot be used, and a table.
+    REQUIRE(place.run({"export", checkpoint, "-o", "w.safetensors"}).code == 0);
+    CHECK(object(command({"eval", "tiny.toml", "--json", "--checkpoint", "w.safetensors"}))["val/loss"] ==
+          trained["val/loss"]);
+    write_file(place.folder / "val/ant/broken.JPEG", std::string("not an image"));
+    const Ended strict = command({"eval", "tiny.toml", "--checkpoint", checkpoint});
+    CHECK(strict.code == 1);
+    CHECK(has(strict.err, "data.max_bad"));
+    CHECK(strict.out.empty());
+    const Ended lenient =
+        command({"eval", "tiny.toml", "--checkpoint", checkpoint, "--set", "data.max_bad=0.1"});
+    CHECK(lenient.code == 0);
+    CHECK(has(lenient.err, "broken.JPEG"));
+    CHECK(has(lenient.out, "24 images, 1 left out"));
+
+    const Ended other =
+        command({"eval", "tiny.toml", "--checkpoint", checkpoint, "--set", "model.arch=resnet34"});
+    CHECK(other.code != 0);
+    CHECK(has(other.err, "last.ckpt"));
+    CHECK(command({"eval", "tiny.toml", "--checkpoint", "nowhere.ckpt"}).code == 2);
+  }
+
+  TEST_CASE("lr-find: suggests a rate for optim.lr, draws it, and leaves nothing else behind") {
+    const Place place;
+    const Ended ended = place.run({"lr-find", "tiny.toml", "--json", "--steps", "20", "--low", "1e-4",
+                                   "--high", "1000", "-o", "lr.svg", "--set", "train.accumulate=2"});
+    const json told = object(ended);
+    REQUIRE(told["points"].size() > 10);
+    CHECK(told["points"][0]["lr"] == doctest::Approx(1e-4));
+    CHECK(told["points"][1]["lr"].get<double>() / told["points"][0]["lr"].get<double>() ==
+          doctest::Approx(std::pow(1e7, 1.0 / 19)));
+    CHECK(told["total_batch"] == 10);
+    if (!told["suggestion"].is_null()) {
+      CHECK(told["suggestion"] > 1e-4);
+      CHECK(told["suggestion"] < 1000);
+    } else {
+      CHECK(told.contains("why_none"));
+    }
+    CHECK(has(read_text(place.folder / "lr.svg"), "smoothed"));
+    CHECK_FALSE(fs::exists(place.runs()));
+    CHECK(place.run({"lr-find", "tiny.toml", "--low", "1", "--high", "0.1"}).code == 2);
+  }
+}
