@@ -22,7 +22,7 @@ def loaders(config):
     train = v2.Compose([crop, v2.RandomHorizontalFlip(augment["flip"]), *to_input])
     val = v2.Compose([v2.Resize(data["val_resize"]), v2.CenterCrop(data["image_size"]), *to_input])
     load = lambda root, transform, **options: torch.utils.data.DataLoader(
-        torchvision.datasets.ImageFolder(root, transform), batch, num_workers=2, **options)
+        torchvision.datasets.ImageFolder(root, transform), batch, num_workers=1, **options)
     return load(data["train"], train, shuffle=True, drop_last=True), load(data["val"], val)
 
 
@@ -49,6 +49,7 @@ def main():
     with open(sys.argv[1], "rb") as file:
         config = tomllib.load(file)
     torch.manual_seed(config["train"]["seed"])
+    torch.set_num_threads(config["train"]["threads"])
     train, val = loaders(config)
     net = torchvision.models.get_model(config["model"]["arch"], num_classes=len(train.dataset.classes)).to(memory_format=torch.channels_last)
     optim = config["optim"]

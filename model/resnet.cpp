@@ -1,5 +1,8 @@
 #include "model/resnet.hpp"
 
+#include "model/batch_norm.hpp"
+#include "model/gemm_conv.hpp"
+
 namespace sluice {
 namespace {
 
@@ -9,11 +12,21 @@ nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, s
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
+at::Tensor through(nn::Conv2d& conv, const at::Tensor& x) {
+  const bool product = gemm_is_faster(x, conv->weight, conv->options.stride()->at(0));
+  return product ? gemm_conv(x, conv->weight) : conv->forward(x);
+}
+
+// Where the input of a block has another shape than its output; empty elsewhere.
+struct Shortcut {
+  nn::Conv2d conv{nullptr};
+  nn::BatchNorm2d norm{nullptr};
+};
+
 // Two 3x3 convolutions, or 1x1, 3x3, 1x1 in a bottleneck; their output is added to the shortcut.
 class BlockImpl : public nn::Module {
  public:
-  BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck,
-            nn::Sequential shortcut)
+  BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck, Shortcut shortcut)
       : shortcut_(std::move(shortcut)) {
     if (bottleneck) {
       add(convolution(in, width, 1, 1), width);
@@ -23,16 +36,17 @@ class BlockImpl : public nn::Module {
       add(convolution(in, width, 3, stride), width);
       add(convolution(width, width, 3, 1), width);
     }
-    if (!shortcut_.is_empty()) register_module("downsample", shortcut_);
+    if (!shortcut_.conv.is_empty())
+      register_module("downsample", nn::Sequential(shortcut_.conv, shortcut_.norm));
   }
 
   at::Tensor forward(const at::Tensor& input) {
     at::Tensor x = input;
     for (std::size_t i = 0; i < convs_.size(); ++i) {
       if (i > 0) x = x.relu_();
-      x = norms_[i]->forward(convs_[i]->forward(x));
+      x = normalise(norms_[i], through(convs_[i], x));
     }
-    x += shortcut_.is_empty() ? input : shortcut_->forward(input);
+    x += shortcut_.conv.is_empty() ? input : normalise(shortcut_.norm, shortcut_.conv->forward(input));
     return x.relu_();
   }
 
@@ -45,7 +59,7 @@ class BlockImpl : public nn::Module {
 
   std::vector<nn::Conv2d> convs_;
   std::vector<nn::BatchNorm2d> norms_;
-  nn::Sequential shortcut_;
+  Shortcut shortcut_;
 };
 TORCH_MODULE(Block);
 
@@ -87,9 +101,9 @@ nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t st
   nn::Sequential layer;
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t step = i == 0 ? stride : 1;
-    nn::Sequential shortcut{nullptr};
+    Shortcut shortcut;
     if (step != 1 || channels_ != out)
-      shortcut = nn::Sequential(convolution(channels_, out, 1, step), nn::BatchNorm2d(out));
+      shortcut = {convolution(channels_, out, 1, step), nn::BatchNorm2d(out)};
     layer->push_back(Block(channels_, width, step, bottleneck, shortcut));
     channels_ = out;
   }
@@ -97,7 +111,7 @@ nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t st
 }
 
 at::Tensor ResNetImpl::forward(at::Tensor images) {
-  at::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
+  at::Tensor x = normalise(bn1_, conv1_->forward(images)).relu_();
   x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
   for (auto& layer : layers_) x = layer->forward(x);
   return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));

@@ -2,20 +2,27 @@
 
 namespace sluice {
 
+namespace {
+
+// The fused kernel copies what is not row-major; all values in the order of their memory serve it as well.
+at::Tensor flat(const at::Tensor& t) { return t.detach().as_strided({t.numel()}, {1}); }
+
+}  // namespace
+
 Sgd::Sgd(const std::vector<at::Tensor>& parameters, SgdOptions options) : options_(options) {
   const at::NoGradGuard no_grad;
   groups_[0].weight_decay = options_.weight_decay;
   for (at::Tensor parameter : parameters) {
-    // The fused kernel walks raw memory: the three must have equal strides. Backward adds into the gradient
-    // in place, so it keeps the strides it gets here.
+    // The three must have equal strides. Backward adds into the gradient in place, so it keeps those it gets
+    // here.
     parameter.mutable_grad() = at::zeros_like(parameter);
     Group& group = groups_[!options_.decay_all && parameter.dim() == 1 ? 1 : 0];
-    group.parameters.push_back(parameter);
+    group.parameters.push_back(flat(parameter));
     gradients_.push_back(parameter.grad());
-    group.gradients.push_back(parameter.grad());
+    group.gradients.push_back(flat(parameter.grad()));
     if (options_.momentum == 0) continue;
     momenta_.push_back(at::zeros_like(parameter));
-    group.momenta.push_back(momenta_.back());
+    group.momenta.push_back(flat(momenta_.back()));
   }
 }
 

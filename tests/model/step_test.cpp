@@ -332,6 +332,10 @@ TEST_CASE("step: a loss that is not finite is told") {
   CHECK_FALSE(sums->finite);
   CHECK(sums->train.not_finite > 0);
   CHECK(sums->train.batches == 3);
+  Snapshot snapshot;
+  const Status refused = step->snapshot(snapshot);
+  REQUIRE_FALSE(refused);
+  CHECK(has(refused.error().text(), "weights: are not finite"));
 }
 
 TEST_CASE("step: a batch that was not prepared for is refused, and released all the same") {
