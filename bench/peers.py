@@ -11,6 +11,9 @@ root = pathlib.Path(__file__).resolve().parent.parent
 KEEP = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=8589934592:glibc.malloc.trim_threshold=34359738368:"
                           "glibc.malloc.top_pad=67108864:glibc.malloc.hugetlb=1"}
 
+# OpenMP's threads spin for microseconds instead of milliseconds, as ./sluice sets it.
+SHORT_WAIT = {"GOMP_SPINCOUNT": "1000"}
+
 
 def find_python():
     if os.environ.get("SLUICE_PYTHON"):

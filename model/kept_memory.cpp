@@ -1,13 +1,14 @@
 #include "model/kept_memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 namespace sluice {
 namespace {
 
-constexpr std::size_t page = 4096;
+const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 constexpr std::size_t nowhere = SIZE_MAX;
 
 }  // namespace

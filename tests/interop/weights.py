@@ -15,29 +15,8 @@ import safetensors.torch
 import torch
 import torchvision
 
-CONFIG = """
-[data]
-train = "tree/train"
-val = "tree/val"
-image_size = 64
-val_resize = 72
-max_file = "1MiB"
-max_scratch = "8MiB"
-[budget]
-ram = "64MiB"
-[model]
-device = "cpu"
-[train]
-epochs = 1
-max_steps = 1
-batch = 6
-[optim]
-lr = 1e-30
-momentum = 0
-weight_decay = 0
-[schedule]
-warmup_epochs = 0
-"""
+from one_step import CONFIG
+
 TYPES = {"f32": torch.float32, "i64": torch.int64}
 
 sluice = pathlib.Path(sys.argv[1]).resolve()

@@ -16,7 +16,7 @@ namespace {
 // Everything that has a state of its own to lose is on.
 std::vector<std::string> words(const std::string& name, int epochs) {
   std::vector<std::string> words;
-  for (const std::string set :
+  for (const std::string& set :
        {"log.name=" + name, "train.epochs=" + std::to_string(epochs), std::string("train.batch=2"),
         std::string("train.accumulate=2"), std::string("checkpoint.every_steps=2"),
         std::string("checkpoint.keep=2"), std::string("augment.mixup=0.2"), std::string("augment.cutmix=1"),
