@@ -4,6 +4,7 @@
 
 #include "cli/batch_run.hpp"
 #include "cli/commands.hpp"
+#include "cli/figures.hpp"
 #include "cli/interval.hpp"
 #include "cli/screen_log.hpp"
 #include "model/weights_file.hpp"
@@ -82,32 +83,25 @@ class Evaluation {
   std::uint64_t images_ = 0, left_out_ = 0;
 };
 
-struct Figures {
-  double loss, acc1, acc5;
-};
-
-Figures figures_of(const PhaseSums& s) {
-  const auto judged = static_cast<double>(s.judged);
-  return {s.loss / static_cast<double>(s.count), 100 * (static_cast<double>(s.correct1) / judged),
-          100 * (static_cast<double>(s.correct5) / judged)};
-}
-
-void print(const Figures& f, const Evaluation& evaluation, const EvalArguments& asked) {
+void print(const Evaluation& evaluation, const EvalArguments& asked) {
+  const Values found = figures("val/", evaluation.sums());
   if (asked.json) {
-    const nlohmann::ordered_json out = {{"val/loss", f.loss},
-                                        {"val/acc1", f.acc1},
-                                        {"val/acc5", f.acc5},
-                                        {"images", evaluation.sums().count},
-                                        {"left_out", evaluation.left_out()},
-                                        {"checkpoint", asked.checkpoint},
-                                        {"weights", asked.averaged ? "averaged" : "trained"}};
+    nlohmann::ordered_json out;
+    for (const auto& [name, value] : found) out[name] = value;
+    out["images"] = evaluation.sums().count;
+    out["left_out"] = evaluation.left_out();
+    out["checkpoint"] = asked.checkpoint;
+    out["weights"] = asked.averaged ? "averaged" : "trained";
     std::cout << out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
-  std::array<char, 160> line;
-  std::snprintf(line.data(), line.size(), "val/loss %.4f val/acc1 %.2f val/acc5 %.2f\n", f.loss, f.acc1,
-                f.acc5);
-  std::cout << line.data() << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
+  for (const auto& [name, value] : found) {
+    std::array<char, 80> text;
+    std::snprintf(text.data(), text.size(), name == "val/loss" ? "%s %.4f" : " %s %.2f", name.c_str(), value);
+    std::cout << text.data();
+  }
+  std::cout << "\n"
+            << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
             << (asked.averaged ? "averaged" : "trained") << " weights of " << asked.checkpoint << "\n";
 }
 
@@ -138,7 +132,7 @@ int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
     complain({"eval", "data.val", "no image could be used", ""});
     return exit_failed;
   }
-  print(figures_of(evaluation.sums()), evaluation, asked);
+  print(evaluation, asked);
   return exit_done;
 }
 

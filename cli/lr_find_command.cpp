@@ -104,11 +104,11 @@ Plot plot_of(const RangeOutcome& outcome, const std::string& title) {
     if (std::isfinite(p.smooth)) top = std::max(top, p.smooth);
   }
   if (top > 0) plot.y_top = 1.5 * top;  // at the end, losses are out of all proportion
-  if (outcome.steepest) {
-    const RangePoint& p = outcome.points[*outcome.steepest];
+  if (const auto rate = outcome.suggestion()) {
+    const auto at = std::ranges::lower_bound(outcome.points, *rate, {}, &RangePoint::rate);
     std::array<char, 60> label;
-    std::snprintf(label.data(), label.size(), "steepest fall: optim.lr = %.2g", p.rate);
-    plot.mark = PlotMark{{p.rate, p.smooth}, label.data()};
+    std::snprintf(label.data(), label.size(), "suggestion: optim.lr = %.2g", *rate);
+    plot.mark = PlotMark{{at->rate, at->smooth}, label.data()};
   }
   return plot;
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t settle = 10;     // steps before a rise of the loss counts
 constexpr double too_high = 4;          // times the best: the loss has left for good
+constexpr double below_break = 4;       // times: a sweep passes a rate in a few steps, a run stays there
 constexpr double beyond_scatter = 1.1;  // times: noise alone moves the smoothed curve less
 
 std::string printed(const char* format, double value) {
@@ -27,8 +28,8 @@ double scatter(const std::vector<RangePoint>& points, std::size_t lowest) {
   return std::sqrt(sum / static_cast<double>(lowest + 1));
 }
 
-// Over a few steps to each side, so that one wiggle does not win, and only where the fall is well under way: the
-// flat beginning is long, and its noise would find a place that is steeper by chance.
+// Over a few steps to each side, so that one wiggle does not win, and only where the fall is well under way:
+// the flat beginning is long, and its noise would find a place that is steeper by chance.
 std::size_t steepest_fall(const std::vector<RangePoint>& points, std::size_t lowest) {
   const double start = points.front().smooth, whole = start - points[lowest].smooth;
   const std::size_t reach = std::max<std::size_t>(1, points.size() / 12);
@@ -45,6 +46,12 @@ std::size_t steepest_fall(const std::vector<RangePoint>& points, std::size_t low
 }
 
 }  // namespace
+
+std::optional<double> RangeOutcome::suggestion() const {
+  if (!steepest) return std::nullopt;
+  if (!broken) return points[lowest].rate;
+  return std::max(points[*broken].rate / below_break, points[*steepest].rate);
+}
 
 Result<RangeTest> RangeTest::make(const RangeOptions& o) {
   if (!(o.low > 0) || !std::isfinite(o.high) || !(o.low < o.high))
@@ -155,8 +162,9 @@ std::string range_table(const RangeOutcome& outcome) {
     text += "too high: optim.lr = " + printed("%.2g", outcome.points[*outcome.broken].rate) +
             ", where the loss rises above its start\n";
   if (const auto rate = outcome.suggestion())
-    return text + "suggestion: optim.lr = " + printed("%.2g", *rate) + " (steepest fall; lowest loss at " +
-           printed("%.2g", outcome.points[outcome.lowest].rate) + ")\n";
+    return text + "suggestion: optim.lr = " + printed("%.2g", *rate) +
+           (outcome.broken ? " (a quarter of what is too high)\n"
+                           : " (lowest loss; no rate was too high: try a higher --high)\n");
   return text + "no suggestion: " + outcome.why_none + "\n";
 }
 
@@ -170,6 +178,7 @@ nlohmann::ordered_json range_json(const RangeOutcome& outcome) {
   out["end"] = outcome.end;
   if (outcome.broken) out["too_high"] = outcome.points[*outcome.broken].rate;
   out["points"] = nlohmann::ordered_json::array();
+  if (outcome.steepest) out["steepest"] = outcome.points[*outcome.steepest].rate;
   if (outcome.lowest > 0) out["lowest"] = outcome.points[outcome.lowest].rate;
   for (const RangePoint& p : outcome.points)  // what is not finite becomes null
     out["points"].push_back({{"lr", p.rate}, {"loss", p.loss}, {"smooth", p.smooth}});

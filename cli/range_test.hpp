@@ -25,14 +25,14 @@ struct RangePoint {
 
 struct RangeOutcome {
   std::vector<RangePoint> points;
-  std::optional<std::size_t> steepest;  // the point whose rate is suggested
+  std::optional<std::size_t> steepest;  // where the smoothed curve falls fastest
   std::optional<std::size_t> broken;    // from here on the loss is above where it began
   std::size_t lowest = 0;               // of the smoothed curve
   std::string end;                      // why it ended: "all steps", "the loss rose", "not finite"
   std::string why_none;                 // why there is no suggestion, if there is none
-  [[nodiscard]] std::optional<double> suggestion() const {
-    return steepest ? std::optional(points[*steepest].rate) : std::nullopt;
-  }
+  // A quarter of the rate that broke it, or that of the lowest loss where none did. Not the steepest fall:
+  // the loss of a new network falls fastest at rates far below those it trains well with.
+  [[nodiscard]] std::optional<double> suggestion() const;
 };
 
 class RangeTest {

@@ -1,5 +1,6 @@
 #include "cli/trainer.hpp"
 
+#include "cli/figures.hpp"
 #include "cli/step_options.hpp"
 
 namespace sluice {
@@ -30,18 +31,6 @@ PhaseSums sums_from(const json& j) {
   s.correct5 = j.at("correct5");
   s.batches = j.at("batches");
   return s;
-}
-
-double mean(double sum, std::int64_t count) { return count > 0 ? sum / static_cast<double>(count) : 0; }
-
-// Accuracy of images that were mixed with others means nothing, and is left out.
-Values metrics(const std::string& prefix, const PhaseSums& s) {
-  Values values = {{prefix + "loss", mean(s.loss, s.count)}};
-  if (s.judged > 0) {
-    values.emplace_back(prefix + "acc1", 100 * mean(static_cast<double>(s.correct1), s.judged));
-    values.emplace_back(prefix + "acc5", 100 * mean(static_cast<double>(s.correct5), s.judged));
-  }
-  return values;
 }
 
 // What must be the same for a position to mean the same.
@@ -212,7 +201,7 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
 }
 
 void Trainer::record_training(std::int64_t epoch, double lr) {
-  Record record{"train", epoch, steps(), metrics("train/", since_record_), {}};
+  Record record{"train", epoch, steps(), figures("train/", since_record_), {}};
   const Interval::Figures f = phase_.since_last();
   shown_ = {{"train/loss", record.values[0].second}, {"train/lr", lr}, {"img/s", f.images_per_s}};
   record.values.insert(record.values.end(), {{"train/lr", lr},
@@ -241,10 +230,10 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
     return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
                  "lower optim.lr"};
   }
-  Record record{"val", plan.epoch, steps(), metrics("val/", sums->eval), {}};
-  for (auto& value : sums->ema.count > 0 ? metrics("val/ema_", sums->ema) : Values())
+  Record record{"val", plan.epoch, steps(), figures("val/", sums->eval), {}};
+  for (auto& value : sums->ema.count > 0 ? figures("val/ema_", sums->ema) : Values())
     record.values.push_back(std::move(value));
-  Values summary = metrics("train/", epoch_sums_);
+  Values summary = figures("train/", epoch_sums_);
   summary.insert(summary.end(), record.values.begin(), record.values.end());
   const Interval::Figures f = phase_.whole();
   record.values.insert(record.values.end(), {{"images_per_s", f.images_per_s},

@@ -4,11 +4,11 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <fstream>
 #include <system_error>
 
 #include "model/checksum.hpp"
 #include "model/durable_file.hpp"
+#include "model/source_file.hpp"
 
 namespace sluice {
 namespace {
@@ -135,19 +135,12 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
     if (damaged != nullptr) *damaged = is;
   };
   tell(false);
-  std::ifstream file(path, std::ios::binary);
-  std::error_code unknown;
-  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
-  if (!file || unknown)
-    return refusal(
-        path, "cannot be opened: " + (unknown ? unknown.message() : std::generic_category().message(errno)),
-        "check the path");
-  const auto get = [&](void* to, std::size_t bytes) {
-    return static_cast<bool>(file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)));
-  };
+  Result<SourceFile> file = SourceFile::open("checkpoint", path);
+  if (!file) return file.error();
+  const std::uint64_t size = file->size();
   tell(true);
   Prefix prefix{};
-  if (size < sizeof prefix + sum_size || !get(&prefix, sizeof prefix))
+  if (size < sizeof prefix + sum_size || !file->get(&prefix, sizeof prefix))
     return refusal(path, "too short to be a checkpoint (" + std::to_string(size) + " bytes)");
   if (std::string_view(prefix.magic, sizeof prefix.magic) != magic)
     return refusal(path, "not a checkpoint of this program, or damaged at its beginning");
@@ -162,8 +155,8 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   std::string header(prefix.header_size, '\0');
   std::uint64_t stored = 0;
   snapshot.data.resize(size - sizeof prefix - header.size() - sum_size);
-  if (!get(header.data(), header.size()) || !get(snapshot.data.data(), snapshot.data.size()) ||
-      !get(&stored, sum_size)) {
+  if (!file->get(header.data(), header.size()) || !file->get(snapshot.data.data(), snapshot.data.size()) ||
+      !file->get(&stored, sum_size)) {
     tell(false);
     return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
   }

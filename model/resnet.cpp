@@ -42,12 +42,10 @@ class BlockImpl : public nn::Module {
 
   at::Tensor forward(const at::Tensor& input) {
     at::Tensor x = input;
-    for (std::size_t i = 0; i < convs_.size(); ++i) {
-      if (i > 0) x = x.relu_();
-      x = normalise(norms_[i], through(convs_[i], x));
-    }
-    x += shortcut_.conv.is_empty() ? input : normalise(shortcut_.norm, shortcut_.conv->forward(input));
-    return x.relu_();
+    for (std::size_t i = 0; i + 1 < convs_.size(); ++i) x = normalise_relu(norms_[i], through(convs_[i], x));
+    const at::Tensor shortcut =
+        shortcut_.conv.is_empty() ? input : normalise(shortcut_.norm, shortcut_.conv->forward(input));
+    return normalise_add_relu(norms_.back(), through(convs_.back(), x), shortcut);
   }
 
  private:
@@ -111,7 +109,7 @@ nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t st
 }
 
 at::Tensor ResNetImpl::forward(at::Tensor images) {
-  at::Tensor x = normalise(bn1_, conv1_->forward(images)).relu_();
+  at::Tensor x = normalise_relu(bn1_, conv1_->forward(images));
   x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
   for (auto& layer : layers_) x = layer->forward(x);
   return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));

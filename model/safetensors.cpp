@@ -4,10 +4,10 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <system_error>
 
 #include "model/durable_file.hpp"
+#include "model/source_file.hpp"
 
 namespace sluice {
 namespace {
@@ -131,18 +131,11 @@ Result<std::vector<Entry>> take_header(const std::filesystem::path& path, const 
 }
 
 Result<Snapshot> read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code unknown;
-  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
-  if (!file || unknown)
-    return refusal(
-        path, "cannot be opened: " + (unknown ? unknown.message() : std::generic_category().message(errno)),
-        "check the path");
-  const auto get = [&](void* to, std::size_t bytes) {
-    return static_cast<bool>(file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)));
-  };
+  Result<SourceFile> file = SourceFile::open("weights", path);
+  if (!file) return file.error();
+  const std::uint64_t size = file->size();
   std::uint64_t header_size = 0;
-  if (size < sizeof header_size || !get(&header_size, sizeof header_size))
+  if (size < sizeof header_size || !file->get(&header_size, sizeof header_size))
     return refusal(path, "too short for a safetensors file (" + std::to_string(size) + " bytes)");
   if (header_size > std::min<std::uint64_t>(size - sizeof header_size, longest_header))
     return refusal(path, "not a safetensors file, or cut off: its header would have " +
@@ -151,14 +144,14 @@ Result<Snapshot> read(const std::filesystem::path& path) {
     return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
   };
   std::string header(header_size, '\0');
-  if (!get(header.data(), header.size())) return cut();
+  if (!file->get(header.data(), header.size())) return cut();
   Snapshot weights;
   weights.source = path.string();
   auto entries = take_header(path, header, size - sizeof header_size - header_size, weights);
   if (!entries) return entries.error();
   for (Entry& entry : *entries) {
     const auto room = weights.add(std::move(entry.name), std::move(entry.dtype), std::move(entry.shape));
-    if (!get(room.data(), room.size())) return cut();
+    if (!file->get(room.data(), room.size())) return cut();
   }
   return weights;
 }

@@ -3,10 +3,8 @@
 #include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 
-#include <fstream>
-#include <system_error>
-
 #include "model/durable_file.hpp"
+#include "model/source_file.hpp"
 #include "model/state_dict.hpp"
 
 namespace sluice {
@@ -52,17 +50,14 @@ Result<std::vector<std::byte>> record(PyTorchStreamReader& file, const std::stri
 }
 
 Result<Snapshot> read(const std::filesystem::path& path) {
-  std::error_code unknown;
-  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
-  std::ifstream in(path, std::ios::binary);
-  if (unknown || !in)
-    return refusal(path, "cannot be opened: " + (unknown ? unknown.message() : "no permission"),
-                   "check the path");
+  Result<SourceFile> source = SourceFile::open("weights", path);
+  if (!source) return source.error();
+  const std::uint64_t size = source->size();
   char start[2] = {};
-  if (!in.read(start, 2) || start[0] != 'P' || start[1] != 'K')
+  if (!source->get(start, 2) || start[0] != 'P' || start[1] != 'K')
     return refusal(path, "not a zip file, which torch.save writes since version 1.6");
 
-  PyTorchStreamReader file(&in);
+  PyTorchStreamReader file(&source->stream());
   if (file.hasRecord("byteorder")) {
     const auto order = record(file, "byteorder", 16);
     if (!order) return order.error();

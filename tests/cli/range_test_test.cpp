@@ -28,9 +28,10 @@ double curve(double decade, double middle, double edge) {
   return 7 - 3 / (1 + std::exp(-4 * (decade - middle))) + std::exp(12 * (decade - edge));
 }
 
+// Of the steepest fall.
 double decade_of(const RangeOutcome& outcome) {
-  REQUIRE(outcome.suggestion());
-  return std::log10(*outcome.suggestion());
+  REQUIRE(outcome.steepest);
+  return std::log10(outcome.points[*outcome.steepest].rate);
 }
 
 // Repeatable noise of about the given spread.
@@ -53,7 +54,7 @@ TEST_CASE("range test: the rate rises by the same factor at each step, from low 
     CHECK(test->rate(i + 1) / test->rate(i) == doctest::Approx(test->rate(1) / test->rate(0)));
 }
 
-TEST_CASE("range test: suggests where a clean curve falls fastest, without lag") {
+TEST_CASE("range test: finds where a clean curve falls fastest, without lag") {
   for (const double middle : {-3.0, -2.0, -1.2}) {
     const RangeOutcome outcome = play([&](double d) { return curve(d, middle, 0.5); });
     CAPTURE(middle);
@@ -64,12 +65,32 @@ TEST_CASE("range test: suggests where a clean curve falls fastest, without lag")
   }
 }
 
-TEST_CASE("range test: noise of a usual size moves the suggestion by less than half a decade") {
+TEST_CASE("range test: noise of a usual size moves the steepest fall by less than half a decade") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const auto more = noise(seed, 0.15);
     CAPTURE(seed);
     CHECK(std::abs(decade_of(play([&](double d) { return curve(d, -2, 0) + more(); })) - -2) < 0.5);
   }
+}
+
+TEST_CASE("range test: suggests a quarter of what broke it, wherever it fell fastest") {
+  for (const double middle : {-3.0, -2.0, -1.2}) {
+    const RangeOutcome outcome = play([&](double d) { return curve(d, middle, 0.2); });
+    CAPTURE(middle);
+    REQUIRE(outcome.broken);
+    CHECK(*outcome.suggestion() == doctest::Approx(outcome.points[*outcome.broken].rate / 4));
+    CHECK(std::abs(std::log10(*outcome.suggestion()) - (0.2 - std::log10(4))) < 0.25);
+    CHECK(range_table(outcome).find("a quarter of what is too high") != std::string::npos);
+  }
+  const RangeOutcome late = play([](double d) { return curve(d, -0.4, -0.1); });  // fell just before it broke
+  CHECK(*late.suggestion() >= late.points[*late.steepest].rate);
+}
+
+TEST_CASE("range test: where no rate was too high, suggests the lowest loss and says so") {
+  const RangeOutcome outcome = play([](double d) { return curve(d, -2, 9); }, {1e-4, 0.1, 150});
+  CHECK_FALSE(outcome.broken);
+  CHECK(*outcome.suggestion() == outcome.points[outcome.lowest].rate);
+  CHECK(range_table(outcome).find("try a higher --high") != std::string::npos);
 }
 
 TEST_CASE("range test: a curve that never falls gives no suggestion and says why") {
@@ -156,9 +177,10 @@ TEST_CASE("range test: table and JSON tell the same") {
   CHECK(json["points"][5]["lr"] == outcome.points[5].rate);
   CHECK(json["points"][5]["loss"] == outcome.points[5].loss);
   CHECK(json["points"].back()["loss"].is_null());
+  CHECK(json["steepest"] == outcome.points[*outcome.steepest].rate);
   CHECK(json["lowest"] == outcome.points[outcome.lowest].rate);
   const std::string table = range_table(outcome);
   CHECK(std::ranges::count(table, '\n') == static_cast<long>(outcome.points.size()) + 4);
   CHECK(table.find("steepest fall") != std::string::npos);
-  CHECK(table.find("suggestion: optim.lr = 0.0") != std::string::npos);
+  CHECK(table.find("suggestion: optim.lr = 0.") != std::string::npos);
 }
