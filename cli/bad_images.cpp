@@ -1,45 +1,85 @@
 #include "cli/bad_images.hpp"
 
 #include <cstdio>
+#include <fstream>
+#include <tuple>
+
+#include "cli/run_folder.hpp"
 
 namespace sluice {
+namespace {
+
+const char* name_of(Split split) { return split == Split::train ? "train" : "val"; }
+
+}  // namespace
 
 Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::vector<Bad>& bad) {
-  if (plan.in_phase == 0) in_phase_ = 0;
+  const std::uint64_t lines = lines_;
+  if (Status listed = list(plan, bad); !listed) return listed;
+  const std::uint64_t before = plan.in_phase == 0 ? 0 : in_phase_;
+  Status counted = count(plan, images, places(bad));
+  if (!counted) in_phase_ = before, lines_ = lines;
+  return counted;
+}
+
+Status BadImages::list(const BatchPlan& plan, const std::vector<Bad>& bad) {
   if (bad.empty()) return Done{};
   if (!sink_) {
     Result<LineSink> opened = append_to(file_.string());
     if (!opened) return opened.error();
     sink_ = std::move(*opened);
   }
-  const char* split = plan.split == Split::train ? "train" : "val";
   for (const Bad& b : bad) {
-    const nlohmann::ordered_json line = {{"file", b.file},
-                                         {"cause", b.cause},
-                                         {"split", split},
-                                         {"epoch", plan.epoch},
-                                         {"batch", plan.in_phase},
-                                         {"place", b.place},
-                                         {"replacement", b.replacement}};
+    const nlohmann::ordered_json line = {
+        {"file", b.file},         {"cause", b.cause}, {"split", name_of(plan.split)}, {"epoch", plan.epoch},
+        {"batch", plan.in_phase}, {"place", b.place}, {"replacement", b.replacement}};
     if (Status written = sink_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)); !written)
       return written;
   }
-  std::uint64_t count = in_phase_;
-  for (std::size_t i = 0; i < bad.size(); ++i) count += i == 0 || bad[i].place != bad[i - 1].place;
+  last_ = "; the last: " + bad.back().file + ": " + bad.back().cause;
+  lines_ += bad.size();
+  return Done{};
+}
+
+std::uint64_t BadImages::places(const std::vector<Bad>& bad) {
+  std::uint64_t places = 0;
+  for (std::size_t i = 0; i < bad.size(); ++i) places += i == 0 || bad[i].place != bad[i - 1].place;
+  return places;
+}
+
+Status BadImages::count(const BatchPlan& plan, std::uint64_t images, std::uint64_t places) {
+  if (plan.in_phase == 0) in_phase_ = 0;
+  in_phase_ += places;
   // 0.29 of 100 is a hair below 29 in binary; no count lies between.
-  if (static_cast<double>(count) <= max_share_ * static_cast<double>(images) + 1e-6) {
-    in_phase_ = count;
-    lines_ += bad.size();
+  if (places == 0 || static_cast<double>(in_phase_) <= max_share_ * static_cast<double>(images) + 1e-6)
     return Done{};
-  }
   char share[32];
   std::snprintf(share, sizeof share, "%.3g %%",
-                100.0 * static_cast<double>(count) / static_cast<double>(images));
+                100.0 * static_cast<double>(in_phase_) / static_cast<double>(images));
   return Error{"data", file_.string(),
-               std::to_string(count) + " of " + std::to_string(images) + " " + split + " images (" + share +
-                   ") cannot be used, more than data.max_bad allows; the last: " + bad.back().file + ": " +
-                   bad.back().cause,
+               std::to_string(in_phase_) + " of " + std::to_string(images) + " " + name_of(plan.split) +
+                   " images (" + share + ") cannot be used, more than data.max_bad allows" + last_,
                "mend or exclude the files listed there, or raise data.max_bad"};
+}
+
+std::string quarantine_name(int rank) {
+  return rank == 0 ? "quarantine.jsonl" : "quarantine.rank" + std::to_string(rank) + ".jsonl";
+}
+
+Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const BatchPlan& next) {
+  const auto position = [](std::uint64_t epoch, bool validation, std::uint64_t batch) {
+    return std::tuple(epoch, validation, batch);
+  };
+  const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
+  std::ifstream in(file);
+  std::size_t keep = 0;
+  for (std::string line; std::getline(in, line); ++keep) {
+    const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object() || position(j.value("epoch", std::uint64_t{0}), j.value("split", "") == "val",
+                                   j.value("batch", std::uint64_t{0})) >= end)
+      break;
+  }
+  return cut_lines(file, keep);
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Counts the images that could not be used, in batch order, lists each in quarantine.jsonl, and ends the run
-// once they are more than data.max_bad of an epoch's images.
+// once they are more than data.max_bad of an epoch's images. Each rank lists its own; all count together.
 #pragma once
 
 #include <filesystem>
@@ -20,6 +20,12 @@ class BadImages {
   // On failure nothing is counted, so that a resumed run notes the same batch again.
   Status note(const BatchPlan& plan, std::uint64_t images, const std::vector<Bad>& bad);
 
+  // The same in two parts, for many ranks: `list` what this one found, and later `count` what all found in
+  // that batch.
+  Status list(const BatchPlan& plan, const std::vector<Bad>& bad);
+  Status count(const BatchPlan& plan, std::uint64_t images, std::uint64_t places);
+  [[nodiscard]] static std::uint64_t places(const std::vector<Bad>& bad);
+
   [[nodiscard]] nlohmann::json state() const { return {{"in_phase", in_phase_}, {"lines", lines_}}; }
   void resume(const nlohmann::json& state) {
     in_phase_ = state.at("in_phase");
@@ -31,6 +37,14 @@ class BadImages {
   double max_share_;
   LineSink sink_;                           // opened with the first bad image
   std::uint64_t in_phase_ = 0, lines_ = 0;  // images of this phase; lines written
+  std::string last_;                        // file and cause, for the error
 };
+
+// quarantine.jsonl of rank 0, quarantine.rankN.jsonl of the others.
+[[nodiscard]] std::string quarantine_name(int rank);
+
+// Takes out the lines that were written in batch `next` or later; how many are left. Rank 0's file is cut by
+// the count in the checkpoint, which knows nothing of the others' files.
+[[nodiscard]] Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const BatchPlan& next);
 
 }  // namespace sluice

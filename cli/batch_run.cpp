@@ -61,7 +61,8 @@ StepOptions BatchRun::step_options() const {
   return sluice::step_options(config_, classes(), device_, plan_.torch_threads);
 }
 
-int BatchRun::run(const BatchBody& body) {
+int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
+  const auto tell = [&](const Error& error) { failure ? void(*failure = error) : complain(error); };
   catch_signals();
   Ledger ledger(plan_.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
@@ -83,7 +84,7 @@ int BatchRun::run(const BatchBody& body) {
   pipeline.emplace(plan_.pipeline, std::move(stages), ledger);
   pipeline->stop().on_stop([&] { feed.cancel(); });
   if (Status ready = feed.prepare(pipeline->slots()); !ready) {
-    complain(ready.error());
+    tell(ready.error());
     return exit_usage;
   }
   const RunEnd end = pipeline->run([&] {
@@ -91,7 +92,7 @@ int BatchRun::run(const BatchBody& body) {
   });
   int code = exit_done;
   if (end.failure) {
-    complain(*end.failure);
+    tell(*end.failure);
     code = exit_failed;
   } else if (!end.finished && !enough) {
     code = 128 + caught_signal();

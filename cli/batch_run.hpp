@@ -32,8 +32,12 @@ class BatchRun {
   [[nodiscard]] std::uint64_t batches() const { return plan_.pipeline.batches - plan_.pipeline.first_batch; }
   [[nodiscard]] StepOptions step_options() const;
 
-  // Signals end it early. The exit code: 0 done, 1 after its failure was printed, 130/143 after a signal.
-  [[nodiscard]] int run(const BatchBody& body);
+  // What the data path may take of RAM.
+  [[nodiscard]] std::size_t budget() const { return plan_.pipeline.split.budget; }
+
+  // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
+  // 130/143 after a signal.
+  [[nodiscard]] int run(const BatchBody& body, std::optional<Error>* failure = nullptr);
 
  private:
   BatchRun(const Config& config, std::string device, RunPlan plan, DataSets sets, const Sequence& sequence);

@@ -72,7 +72,9 @@ Result<double> time_step(Step& step, Upload& upload, const Noise& noise, int bat
 Result<Measured> measure(const StepOptions& options, const StepBench& bench) {
   Result<Step> step = Step::create(options);
   if (!step) return step.error();
-  Result<Upload> upload = Upload::create({options.device, options.batch, options.image_size, 2});
+  const auto device = open_device(options.device);
+  if (!device) return device.error();
+  Result<Upload> upload = Upload::create(*device, {options.batch, options.image_size, 2});
   if (!upload) return upload.error();
   const Noise noise(options);
   Measured measured;

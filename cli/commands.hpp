@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/config.hpp"
+#include "cli/place.hpp"
 #include "cli/range_test.hpp"
 #include "cli/synth.hpp"
 
@@ -18,13 +19,19 @@ struct ConfigArguments {
   std::vector<std::string> sets;
 };
 
-int train_command(const ConfigArguments& arguments, const std::string& resume);
+struct TrainArguments {
+  std::string resume;
+  LaunchArguments launch;
+  std::vector<std::string> words;  // the whole command line, for ranks that are started
+};
+int train_command(const ConfigArguments& arguments, const TrainArguments& asked);
 int config_command(const ConfigArguments& arguments, bool reference_only);
 // `what`: a configuration or a run folder.
 int graph_command(ConfigArguments what, const std::string& format, const std::string& output);
-// The learning rate over a run. `steps_per_epoch`: 0 counts the images; `output`: a plot, if not empty.
-int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, bool json,
-                     const std::string& output);
+// The learning rate over a run on so many devices in all. `steps_per_epoch`: 0 counts the images; `output`: a
+// plot, if not empty.
+int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
+                     bool json, const std::string& output);
 
 struct EvalArguments {
   std::string checkpoint;
@@ -40,6 +47,8 @@ struct LrFindArguments {
 int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& asked);
 // Writes a checkpoint's weights for Python.
 int export_command(const std::string& checkpoint, const std::string& output, bool averaged);
+// A pre-flight checklist of this machine and, if a file is given, of a configuration with one real step.
+int doctor_command(const ConfigArguments& arguments, bool json);
 int synth_command(const SynthOptions& options);
 struct StepBench {
   int steps = 5, warm = 2;

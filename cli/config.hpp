@@ -48,6 +48,7 @@ struct Config {
     bool channels_last = true, zero_init = false;
     std::string compile = "none";
     std::filesystem::path weights;
+    bool sync_bn = false, recompute = false;
   } model;
   struct Train {
     std::int64_t epochs = 90, batch = 256, accumulate = 1, seed = 42, max_steps = 0;
@@ -68,6 +69,9 @@ struct Config {
     double warmup_start = 0.01;
     std::string interval = "epoch";
   } schedule;
+  struct Dist {
+    double timeout = 600, heartbeat = 60;
+  } dist;
   struct Checkpoint {
     std::int64_t keep = 5, every_steps = 0;
     double every_minutes = 0;

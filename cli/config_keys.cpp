@@ -22,6 +22,7 @@ const std::vector<Section> sections{
     {"train", "How long and in which steps."},
     {"optim", "The optimiser."},
     {"schedule", "The learning rate over the run."},
+    {"dist", "Several processes (ranks) that train one network together."},
     {"checkpoint", "What is kept to resume from. The newest state is always kept besides."},
     {"log", "Where a run's files go and how often figures are read back."},
 };
@@ -65,7 +66,8 @@ const std::vector<Key> keys{
 
     {.name = "budget.ram", .slot = at<&Config::budget, &Config::Budget::ram>, .limits = {0x1p20, 0x1p50},
      .meaning = "Memory for files, decoding, batches and the file index together; `\"auto\"` takes what the "
-                "machine (or the container) has left after the network, the weights and a reserve.",
+                "machine (or the container) has left after the network, the weights and a reserve. Several ranks "
+                "on a host share it evenly.",
      .memory = "itself: the data path never takes more"},
 
     {.name = "pipeline.read_threads", .slot = at<&Config::pipeline, &Config::Pipeline::read_threads>,
@@ -76,7 +78,7 @@ const std::vector<Key> keys{
      .limits = {1, 1 << 20}, .unit = "files", .meaning = "Files read or being read ahead of their decoding.",
      .memory = "the compressed bytes of that many files, about 110 KB each in ImageNet"},
     {.name = "pipeline.decode_threads", .slot = at<&Config::pipeline, &Config::Pipeline::decode_threads>,
-     .limits = {1, 1024}, .unit = "threads", .meaning = "Images decoded at the same time.",
+     .limits = {1, 1024}, .unit = "threads", .meaning = "Images decoded at the same time, by each rank.",
      .memory = "working memory for one image each"},
     {.name = "pipeline.prefetch", .slot = at<&Config::pipeline, &Config::Pipeline::prefetch>,
      .limits = {2, 4096},
@@ -117,23 +119,33 @@ const std::vector<Key> keys{
      .choices = {"auto", "cpu", "cuda"},
      .meaning = "Where it runs; `\"auto\"` takes CUDA if there is a device."},
     {.name = "model.precision", .slot = at<&Config::model, &Config::Model::precision>,
-     .choices = {"fp32", "tf32", "fp16", "bf16"}, .meaning = "Arithmetic of the forward and backward pass.",
-     .memory = "fp16 and bf16 halve the activations"},
+     .choices = {"fp32", "tf32", "fp16", "bf16", "fp64"},
+     .meaning = "Arithmetic of the forward and backward pass. fp64 is for checks on the CPU, and slow.",
+     .memory = "fp16 and bf16 halve the activations; fp64 doubles them, weights and checkpoints"},
     {.name = "model.channels_last", .slot = at<&Config::model, &Config::Model::channels_last>,
      .meaning = "Keep activations in channels-last order, which is faster on most devices."},
     {.name = "model.zero_init", .slot = at<&Config::model, &Config::Model::zero_init>,
      .meaning = "Start the last batch norm of each block at zero, so that each block begins as a shortcut."},
-    {.name = "model.compile", .slot = at<&Config::model, &Config::Model::compile>, .choices = {"none"},
-     .meaning = "How the step is compiled: not at all."},
+    {.name = "model.compile", .slot = at<&Config::model, &Config::Model::compile>, .choices = {"none", "graph"},
+     .meaning = "`\"graph\"` records a whole step as a CUDA graph and replays it, which saves launches and fuses "
+                "nothing. On one GPU; elsewhere it has no effect, and the run says so.",
+     .memory = "the recorded step keeps its activations between steps"},
+    {.name = "model.recompute", .slot = at<&Config::model, &Config::Model::recompute>,
+     .meaning = "Compute each block's activations a second time in the backward pass instead of keeping them: the "
+                "same gradients, in about a third more time.",
+     .memory = "activations: the inputs of the blocks, and one block's own"},
     {.name = "model.weights", .slot = at<&Config::model, &Config::Model::weights>,
      .meaning = "Start from these weights: a checkpoint, or a `.safetensors` or `.pt` file with torchvision's "
                 "names. A classifier for another number of classes starts anew."},
+    {.name = "model.sync_bn", .slot = at<&Config::model, &Config::Model::sync_bn>,
+     .meaning = "Batch norms take their statistics over the batches of all ranks instead of each rank's own."},
 
     {.name = "train.epochs", .slot = at<&Config::train, &Config::Train::epochs>, .limits = {1, 1e6},
      .unit = "epochs",
      .meaning = "Passes over the training images; each is followed by a validation."},
     {.name = "train.batch", .slot = at<&Config::train, &Config::Train::batch>, .limits = {1, 65536},
-     .unit = "images per device", .meaning = "Images that go through the network at once.",
+     .unit = "images per device",
+     .meaning = "Images that go through the network at once; the total batch is this times the number of ranks.",
      .memory = "each batch slot takes batch × image_size² × 3 bytes; activations grow with it"},
     {.name = "train.accumulate", .slot = at<&Config::train, &Config::Train::accumulate>,
      .limits = {1, 65536}, .unit = "batches",
@@ -182,6 +194,15 @@ const std::vector<Key> keys{
      .limits = {0, 1}, .unit = "share of the peak", .meaning = "Where the warm-up starts."},
     {.name = "schedule.interval", .slot = at<&Config::schedule, &Config::Schedule::interval>,
      .choices = {"epoch", "step"}, .meaning = "How often the learning rate changes."},
+
+    {.name = "dist.timeout", .slot = at<&Config::dist, &Config::Dist::timeout>, .limits = {0.1, 1e6},
+     .unit = "seconds",
+     .meaning = "How long a rank waits for the others to arrive, and for an exchange with them. A rank that "
+                "only reads slowly must not be given up, so this is longer than `dist.heartbeat`."},
+    {.name = "dist.heartbeat", .slot = at<&Config::dist, &Config::Dist::heartbeat>, .limits = {0.1, 1e6},
+     .unit = "seconds",
+     .meaning = "A rank that gives no sign of life for so long (killed, frozen, cut off) is lost; the others "
+                "then save and end."},
 
     {.name = "checkpoint.keep", .slot = at<&Config::checkpoint, &Config::Checkpoint::keep>,
      .limits = {0, 10000},

@@ -1,18 +1,23 @@
 #include "cli/device_feed.hpp"
 
+#include "model/nvml.hpp"
+
 namespace sluice {
 
 DeviceFeed::~DeviceFeed() {
   upload_.reset();  // waits for copies that still read the slots
-  for (Slot* slot : pinned_) unpin(device_, slot->memory().data());
+  for (Slot* slot : pinned_) device_->unpin(slot->memory().data());
 }
 
 Status DeviceFeed::prepare(const std::vector<Slot*>& slots) {
+  Result<std::shared_ptr<Device>> device = open_device(name_, index_);
+  if (!device) return device.error();
+  device_ = std::move(*device);
   for (Slot* slot : slots) {
-    if (Status done = pin(device_, slot->memory().data(), slot->memory().size()); !done) return done;
+    if (Status done = device_->pin(slot->memory().data(), slot->memory().size()); !done) return done;
     pinned_.push_back(slot);
   }
-  Result<Upload> upload = Upload::create({device_, batch_, size_, 3});
+  Result<Upload> upload = Upload::create(device_, {batch_, size_, 3});
   if (!upload) return upload.error();
   upload_.emplace(std::move(*upload));
   return Done{};
@@ -29,6 +34,12 @@ Status DeviceFeed::upload(Batch& batch) {
   on_device->batch = std::move(*put);
   batch.device = std::move(on_device);
   return Done{};
+}
+
+std::function<Values()> DeviceFeed::gpu_figures() const {
+  const std::string bus = device_->bus_id();
+  const std::shared_ptr<Nvml> nvml = bus.empty() ? nullptr : Nvml::open(bus);
+  return [nvml] { return gpu_values(nvml.get()); };
 }
 
 void DeviceFeed::cancel() {

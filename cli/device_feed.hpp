@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/stages.hpp"
+#include "nodes/metrics.hpp"
 #include "nodes/upload.hpp"
 
 namespace sluice {
@@ -19,8 +20,12 @@ struct OnDevice {
 
 class DeviceFeed {
  public:
-  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size)
-      : device_(std::move(device)), batch_(static_cast<int>(batch)), size_(static_cast<int>(image_size)) {}
+  // `index` counts the GPUs of this host.
+  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size, int index = 0)
+      : name_(std::move(device)),
+        index_(index),
+        batch_(static_cast<int>(batch)),
+        size_(static_cast<int>(image_size)) {}
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
   ~DeviceFeed();  // before the slots go
@@ -29,11 +34,15 @@ class DeviceFeed {
   Status upload(Batch& batch);  // on upload's thread; leaves an OnDevice
   void cancel();                // wakes an upload that waits; on any thread
 
+  // Of the GPU, for records; nothing on the CPU. After prepare.
+  [[nodiscard]] std::function<Values()> gpu_figures() const;
+
   [[nodiscard]] static OnDevice& of(Batch& batch) { return *static_cast<OnDevice*>(batch.device.get()); }
 
  private:
-  std::string device_;
-  int batch_, size_;
+  std::string name_;
+  int index_, batch_, size_;
+  std::shared_ptr<Device> device_;
   std::vector<Slot*> pinned_;
   std::optional<Upload> upload_;
 };

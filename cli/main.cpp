@@ -23,10 +23,16 @@ int main(int count, char** words) {
     return command;
   };
 
-  std::string resume;
+  TrainArguments to_train;
+  to_train.words.assign(words, words + count);
   CLI::App* train = takes_config(app.add_subcommand("train", "Train a network"), "Configuration file (TOML)");
-  train->add_option("--resume", resume, "Go on from a checkpoint: a file, or auto for the newest sound one")
+  train
+      ->add_option("--resume", to_train.resume,
+                   "Go on from a checkpoint: a file, or auto for the newest sound one")
       ->type_name("auto|FILE");
+  train->add_option("--devices", to_train.launch.devices, "Ranks to start on this host, one for each device");
+  train->add_option("--nodes", to_train.launch.nodes, "Hosts; MASTER_ADDR names the one with node rank 0");
+  train->add_option("--node-rank", to_train.launch.node_rank, "Which of the hosts this one is, from 0");
 
   bool reference_only = false;
   CLI::App* config = app.add_subcommand("config", "Print the resolved configuration as TOML");
@@ -42,7 +48,7 @@ int main(int count, char** words) {
   graph->add_option("-o,--output", output, "Write to this file instead of stdout");
 
   std::string plot_file;
-  std::int64_t steps_per_epoch = 0;
+  std::int64_t steps_per_epoch = 0, devices = 1;
   bool as_json = false;
   const auto takes_json = [&](CLI::App* command) {
     command->add_flag("--json", as_json, "Print one JSON object instead of a table");
@@ -53,6 +59,8 @@ int main(int count, char** words) {
   CLI::App* schedule = takes_config(app.add_subcommand("schedule", "Print the learning rate over a run"),
                                     "Configuration file (TOML)");
   schedule->add_option("--steps-per-epoch", steps_per_epoch, "Instead of counting the training images")
+      ->check(CLI::Range(1, 1000000));
+  schedule->add_option("--devices", devices, "Devices of all hosts together; each has a batch of its own")
       ->check(CLI::Range(1, 1000000));
   takes_json(schedule);
   takes_plot(schedule);
@@ -83,6 +91,11 @@ int main(int count, char** words) {
   export_weights->add_option("checkpoint", checkpoint, "Checkpoint file (.ckpt)")->required();
   export_weights->add_option("-o,--output", weights, "File to write: .safetensors, .pt or .pth")->required();
   export_weights->add_flag("--ema", averaged, "The averaged weights (optim.ema) instead of the trained ones");
+
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "Check this machine, and a configuration with one real step");
+  takes_config(doctor, "Configuration file (TOML)")->get_option("config")->required(false);
+  takes_json(doctor);
 
   SynthOptions synth;
   CLI::App* make = app.add_subcommand("synth", "Make a labelled, learnable JPEG tree for trying things out");
@@ -118,7 +131,7 @@ int main(int count, char** words) {
       std::cout << version_text() << "\n";
       return exit_done;
     }
-    if (*train) return train_command(arguments, resume);
+    if (*train) return train_command(arguments, to_train);
     if (*config) {
       if (!reference_only && arguments.file.empty()) {
         std::cerr << "sluice: config: give a configuration file, or --reference\n";
@@ -127,11 +140,12 @@ int main(int count, char** words) {
       return config_command(arguments, reference_only);
     }
     if (*graph) return graph_command(arguments, format, output);
-    if (*schedule) return schedule_command(arguments, steps_per_epoch, as_json, plot_file);
+    if (*schedule) return schedule_command(arguments, steps_per_epoch, devices, as_json, plot_file);
     to_eval.json = as_json;
     if (*eval) return eval_command(arguments, to_eval);
     if (*lr_find) return lr_find_command(arguments, {range, as_json, plot_file});
     if (*export_weights) return export_command(checkpoint, weights, averaged);
+    if (*doctor) return doctor_command(arguments, as_json);
     if (*make) return synth_command(synth);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {

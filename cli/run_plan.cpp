@@ -11,8 +11,8 @@ constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files ar
 constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
 
 // Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients,
-// momenta, averages and the checkpoint's copies, and on the CPU the activations (bytes per image at 224 px, fp32, forward
-// and backward).
+// momenta, averages and the checkpoint's copies, and on the CPU the activations (bytes per image at 224 px,
+// fp32, forward and backward).
 std::size_t beside_the_data_path(const Config& c, const std::string& device) {
   struct Net {
     const char* arch;
@@ -47,14 +47,14 @@ unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<st
 }  // namespace
 
 Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::string& device,
-                         std::size_t index_bytes) {
+                         std::size_t index_bytes, unsigned local_ranks) {
   RunPlan plan;
   PipelineOptions& p = plan.pipeline;
 
   // Cores. With a GPU, decoding gets all but the two that feed it. On the CPU the network needs them all and
   // decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that
   // is late costs less than cores that idle while all batches are ready.
-  const unsigned cpus = machine.cpus;
+  const unsigned cpus = std::max(machine.cpus / local_ranks, 1u);
   p.decode_threads = at_least_one(
       c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
   plan.torch_threads = at_least_one(c.train.threads.value_or(device == "cuda" ? 1 : cpus));
@@ -82,20 +82,23 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   r.grant = grant;
   if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
   if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
+  const std::string shared =
+      local_ranks > 1 ? ", shared by " + std::to_string(local_ranks) + " ranks" : std::string();
   if (c.budget.ram) {
-    r.budget = c.budget.ram->bytes;
-    plan.budget_source = "budget.ram";
+    r.budget = c.budget.ram->bytes / local_ranks;
+    plan.budget_source = "budget.ram" + shared;
   } else {
     const std::size_t beside = beside_the_data_path(c, device);
-    const std::size_t left = machine.memory > beside ? machine.memory - beside : 0;
+    const std::size_t memory = machine.memory / local_ranks;
+    const std::size_t left = memory > beside ? memory - beside : 0;
     r.budget = std::min(left / 2, roomiest);
     plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" +
-                         readable_bytes(machine.memory) + ") leaves beside about " + readable_bytes(beside) +
-                         " for libtorch, at most " + readable_bytes(roomiest);
+                         readable_bytes(machine.memory) + shared + ") leaves beside about " +
+                         readable_bytes(beside) + " for libtorch, at most " + readable_bytes(roomiest);
   }
   Result<BudgetSplit> split = split_budget(r);
   if (!split) {
-    if (!c.budget.ram) split.error().cause += " (" + plan.budget_source + ")";
+    if (!c.budget.ram || local_ranks > 1) split.error().cause += " (" + plan.budget_source + ")";
     return split.error();
   }
   p.split = *split;
@@ -130,11 +133,13 @@ Result<DataSets> scan_validation(const Config& c) {
   return DataSets{*val, *val};
 }
 
-RunShape run_shape(const Config& c, const DataSets& sets) {
+RunShape run_shape(const Config& c, const DataSets& sets, const Place& place) {
   RunShape s;
   s.train_images = sets.train.size();
   s.val_images = sets.val.size();
   s.batch = static_cast<std::uint32_t>(c.train.batch);
+  s.rank = static_cast<std::uint32_t>(place.rank);
+  s.ranks = static_cast<std::uint32_t>(place.world);
   s.accumulate = static_cast<std::uint32_t>(c.train.accumulate);
   s.epochs = static_cast<std::uint32_t>(c.train.epochs);
   s.max_steps = static_cast<std::uint64_t>(c.train.max_steps);

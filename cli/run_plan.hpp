@@ -5,6 +5,7 @@
 #include "cli/config.hpp"
 #include "cli/machine.hpp"
 #include "graph/layout.hpp"
+#include "model/place.hpp"
 #include "nodes/data_path.hpp"
 
 namespace sluice {
@@ -16,15 +17,17 @@ struct RunPlan {
   std::string budget_source;  // where budget.ram comes from, in words
 };
 
-// `index_bytes`: what the data sets' indexes hold.
+// `index_bytes`: what the data sets' indexes hold. The machine's CPUs and memory, and budget.ram, are shared
+// evenly by the ranks of this host; numbers of threads that the configuration gives are each rank's own.
 [[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine,
-                                       const std::string& device, std::size_t index_bytes);
+                                       const std::string& device, std::size_t index_bytes,
+                                       unsigned local_ranks = 1);
 
 // The folders of `data.train` and `data.val`, scanned.
 [[nodiscard]] Result<DataSets> scan_data(const Config& config);
 // `data.val` alone, in both places.
 [[nodiscard]] Result<DataSets> scan_validation(const Config& config);
 
-[[nodiscard]] RunShape run_shape(const Config& config, const DataSets& sets);
+[[nodiscard]] RunShape run_shape(const Config& config, const DataSets& sets, const Place& place = {});
 
 }  // namespace sluice

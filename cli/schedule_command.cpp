@@ -59,10 +59,11 @@ void count_steps(const Config& config, Rates& rates) {
     rates.source += " are less than the total batch of " + std::to_string(rates.options.total_batch);
 }
 
-Result<Rates> rates_of(const Config& config, std::int64_t steps_per_epoch) {
+Result<Rates> rates_of(const Config& config, std::int64_t steps_per_epoch, std::int64_t devices) {
   if (steps_per_epoch < 0 || steps_per_epoch > no_more)
     return Error{"schedule", "--steps-per-epoch", "must be from 1 to " + std::to_string(no_more), ""};
-  Rates rates{schedule_options(config), steps_per_epoch, "--steps-per-epoch", config.train.max_steps};
+  Rates rates{schedule_options(config, devices), steps_per_epoch, "--steps-per-epoch",
+              config.train.max_steps};
   if (steps_per_epoch == 0) count_steps(config, rates);
   if (rates.by_step() && rates.per_epoch == 0)
     return Error{"schedule", "schedule.interval = \"step\"", "steps per epoch are not known", rates.source};
@@ -140,8 +141,8 @@ Plot plot_of(const Rates& r, const std::string& title) {
 
 }  // namespace
 
-int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, bool json,
-                     const std::string& output) {
+int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
+                     bool json, const std::string& output) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   if (!output.empty())
@@ -149,7 +150,7 @@ int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_ep
       complain(fine.error());
       return exit_usage;
     }
-  const Result<Rates> rates = rates_of(*config, steps_per_epoch);
+  const Result<Rates> rates = rates_of(*config, steps_per_epoch, devices);
   if (!rates) {
     complain(rates.error());
     return exit_usage;

@@ -22,6 +22,9 @@ StepOptions step_options(const Config& c, int classes, const std::string& device
   s.seed = static_cast<std::uint64_t>(c.train.seed);
   s.batch = static_cast<int>(c.train.batch);
   s.image_size = static_cast<int>(c.data.image_size);
+  s.sync_bn = c.model.sync_bn;
+  s.compile = c.model.compile;
+  s.recompute = c.model.recompute;
   return s;
 }
 
@@ -29,12 +32,12 @@ MixOptions mix_options(const Config& c) {
   return {c.augment.mixup, c.augment.cutmix, c.augment.mix, c.augment.mix_switch};
 }
 
-ScheduleOptions schedule_options(const Config& c) {
+ScheduleOptions schedule_options(const Config& c, std::int64_t ranks) {
   ScheduleOptions s;
   s.kind = c.schedule.kind;
   s.interval = c.schedule.interval;
   s.lr = c.optim.lr;
-  s.total_batch = c.train.batch * c.train.accumulate;
+  s.total_batch = c.train.batch * c.train.accumulate * ranks;
   s.base_batch = c.optim.base_batch;
   s.epochs = c.train.epochs;
   s.warmup_epochs = c.schedule.warmup_epochs;

@@ -10,6 +10,7 @@ namespace sluice {
 [[nodiscard]] StepOptions step_options(const Config& config, int classes, const std::string& device,
                                        unsigned threads);
 [[nodiscard]] MixOptions mix_options(const Config& config);
-[[nodiscard]] ScheduleOptions schedule_options(const Config& config);
+// `ranks`: how many there are; each has a batch of its own.
+[[nodiscard]] ScheduleOptions schedule_options(const Config& config, std::int64_t ranks = 1);
 
 }  // namespace sluice

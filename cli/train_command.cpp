@@ -5,132 +5,18 @@
 #include <fstream>
 #include <iostream>
 
-#include "cli/commands.hpp"
-#include "cli/run_folder.hpp"
-#include "cli/run_plan.hpp"
+#include "cli/launch.hpp"
+#include "cli/rank_watch.hpp"
 #include "cli/signals.hpp"
-#include "cli/trainer.hpp"
+#include "cli/train_setup.hpp"
 #include "graph/diagnosis.hpp"
 #include "graph/dot.hpp"
 #include "graph/pipeline.hpp"
-#include "model/weights_file.hpp"
 #include "nodes/tensorboard.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
 namespace {
-
-// Everything that is settled before a thread starts.
-struct Prepared {
-  RunPlan plan;
-  std::shared_ptr<const DataSets> sets;
-  TrainerOptions trainer;
-  std::vector<std::string> notes;  // for the log, once there is one
-  std::vector<fs::path> damaged = {};
-};
-
-// Records and quarantine go back to where the checkpoint stood.
-Status cut_back(TrainerOptions& o) {
-  const nlohmann::json state = o.resume ? o.resume->state : nlohmann::json::object();
-  Result<std::size_t> kept = cut_lines(o.folder / "metrics.jsonl", state.value("records", std::size_t{0}));
-  if (!kept) return kept.error();
-  o.records = *kept;
-  kept = cut_lines(o.folder / "quarantine.jsonl",
-                   state.value("bad", nlohmann::json::object()).value("lines", std::size_t{0}));
-  if (!kept) return kept.error();
-  if (o.resume) o.resume->state["bad"]["lines"] = *kept;
-  return Done{};
-}
-
-// Finds the run to go on with and, once it is locked, the checkpoint to go on from.
-Status take_up(Prepared& p, const Config& config, const ConfigArguments& arguments, const std::string& what) {
-  const Result<fs::path> run = folder_to_resume(what, config, arguments.file);
-  if (!run) return run.error();
-  std::optional<Resume> found;
-  if (fs::is_directory(*run)) {
-    if (Status locked = lock_run_folder(*run); !locked) return locked;
-    Result<std::optional<Resume>> looked = find_resume(what, *run);
-    if (!looked) return looked.error();
-    found = std::move(*looked);
-    fs::create_directories(*run / "checkpoints");
-    p.trainer.folder = *run;  // without a checkpoint, it has nothing to lose and begins again
-  }
-  if (!found) {
-    p.notes.push_back("no checkpoint to resume from yet: starting anew");
-    return Done{};
-  }
-  for (Resume::Damaged& damaged : found->passed_over) {
-    p.notes.push_back("passed over: " + damaged.reason);
-    p.damaged.push_back(std::move(damaged.file));
-  }
-  p.trainer.resume = std::move(found->snapshot);
-  p.notes.push_back("going on from " + p.trainer.resume->source);
-  return Done{};
-}
-
-Result<Prepared> prepare(const Config& config, const ConfigArguments& arguments, const std::string& resume) {
-  Result<std::string> device = resolve_device(config.model.device);
-  if (!device) return device.error();
-  if (Status made = make_synth_tree(config); !made) return made.error();
-  Result<DataSets> sets = scan_data(config);
-  if (!sets) return sets.error();
-  const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
-  Result<RunPlan> plan = plan_run(config, this_machine(), *device, index_bytes);
-  if (!plan) return plan.error();
-  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
-  if (!sequence) return sequence.error();
-
-  const int classes = static_cast<int>(sets->train.class_names().size());
-  Prepared p{std::move(*plan),
-             std::make_shared<const DataSets>(std::move(*sets)),
-             TrainerOptions{config, *sequence, classes, *device, 1, {}, to_toml(config), {}, {}, 0},
-             {}};
-  p.trainer.torch_threads = p.plan.torch_threads;
-  if (!resume.empty())
-    if (Status taken = take_up(p, config, arguments, resume); !taken) return taken.error();
-  if (!config.model.weights.empty() && !p.trainer.resume) {
-    Result<Snapshot> weights = read_weights(config.model.weights);
-    if (!weights) return weights.error();
-    p.trainer.weights = std::move(*weights);
-  }
-  Result<std::uint64_t> first = first_batch(p.trainer);
-  if (!first) return first.error();
-  p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
-  p.plan.pipeline.batches = sequence->batches();
-  const bool made = p.trainer.folder.empty();
-  if (made) {
-    Result<fs::path> folder = make_run_folder(config, arguments.file);
-    if (!folder) return folder.error();
-    p.trainer.folder = *folder;
-    if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked.error();
-  }
-  for (const fs::path& file : p.damaged) set_aside(file);
-  if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut.error();
-  std::ofstream out(p.trainer.folder / "config.toml");
-  out << "# " << version_text() << "\n" << p.trainer.config_text;
-  if (!out.flush())
-    return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written",
-                 "is the disk full?"};
-  return p;
-}
-
-std::vector<std::string> describe(const Prepared& p) {
-  const PipelineOptions& o = p.plan.pipeline;
-  const Sequence& s = p.trainer.sequence;
-  const auto count = [](std::uint64_t n) { return std::to_string(n); };
-  std::vector<std::string> lines = {
-      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + ", run folder " +
-          p.trainer.folder.string(),
-      count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
-          " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
-          count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
-          " validation batches an epoch",
-      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " +
-          count(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source +
-          "):" + o.split.table()};
-  lines.insert(lines.end(), p.notes.begin(), p.notes.end());
-  return lines;
-}
 
 // What the log's thread needs of the graph, which is made after it.
 struct GraphLink {
@@ -160,6 +46,10 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
   options.on_error = [&graph](const Error& error) {
     if (Stop* stop = graph.stop) stop->fail(error);  // metrics that cannot be kept are lost work
   };
+  if (!o.place.first()) {  // it has only warnings and errors to tell
+    options.terminal = false;
+    return std::make_unique<Log>(std::move(options));
+  }
   const fs::path kept = o.folder / "metrics.jsonl";
   Result<std::shared_ptr<AppendFile>> metrics = open_lines(kept.string());
   if (!metrics) return metrics.error();
@@ -196,32 +86,96 @@ void write_graph(const fs::path& folder, const Picture& picture, const std::stri
   if (out) fs::rename(temporary, folder / "graph.dot", ignored);
 }
 
-}  // namespace
+std::chrono::milliseconds seconds(double value) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+}
 
-int train_command(const ConfigArguments& arguments, const std::string& resume) {
-  const std::optional<Config> config = load_or_complain(arguments);
-  if (!config) return exit_usage;
-  Result<Prepared> prepared = prepare(*config, arguments, resume);
-  if (!prepared) {
-    complain(prepared.error());
-    return exit_usage;
+// All that happens ten times a second while the run is on.
+struct Attendant {
+  Pipeline& pipeline;
+  Log& log;
+  RankWatch& ranks;
+  const TrainSetup& setup;
+  const std::string title;
+  Nanoseconds drawn = 0;
+  bool told = false;
+
+  void operator()() {
+    if (const int signal = caught_signal(); signal && !told) {
+      told = true;
+      if (setup.trainer.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
+      if (setup.trainer.place.first())
+        log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") +
+                                     ": ending after this step and saving last.ckpt; once more ends at once");
+    }
+    if (const std::optional<Error> failure = pipeline.stop().failure()) ranks.failed(*failure);
+    if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
   }
-  catch_signals();
-  Prepared& p = *prepared;
-  const fs::path folder = p.trainer.folder;
 
+  void draw(const Picture& picture) {
+    if (!setup.trainer.place.first()) return;
+    drawn = now_ns();
+    write_graph(title, picture, title);
+  }
+};
+
+// The last record and messages; the exit code.
+int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer, const Status& saved,
+             const std::optional<Error>& lost, Log& log) {
+  const std::optional<Error> failure = end.failure ? end.failure
+                                       : !saved    ? std::optional(saved.error())
+                                                   : lost;
+  const Diagnosis diagnosis = diagnose(end.picture);
+  if (setup.trainer.place.first())
+    log.put({"end",
+             trainer.epoch(),
+             trainer.steps(),
+             {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
+             {{"reason", failure        ? failure->text()
+                         : end.finished ? "finished"
+                                        : "stopped"},
+              {"diagnosis", diagnosis.line}}});
+  if (failure) log.message(Level::error, failure->text());
+  if (end.failure && !saved) log.message(Level::error, saved.error().text());
+  if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
+  const bool nothing_left = setup.plan.pipeline.first_batch == setup.plan.pipeline.batches;
+  if (end.finished && setup.trainer.place.first())
+    log.message(Level::info,
+                nothing_left ? "this run was finished already; raise train.epochs or train.max_steps to go on"
+                             : diagnosis.line);
+  const Status closed = log.close();
+  if (!closed && !failure) complain(closed.error());
+  if (failure || !closed) return exit_failed;
+  if (end.finished) return exit_done;
+  return 128 + (setup.trainer.place.alone() ? caught_signal() : trainer.agreed_stop());
+}
+
+// A copy, but for the checkpoint and the weights, which are large and stay with the trainer.
+TrainerOptions take_options(TrainerOptions& from) {
+  std::optional<Snapshot> resume = std::exchange(from.resume, std::nullopt);
+  std::optional<Snapshot> weights = std::exchange(from.weights, std::nullopt);
+  TrainerOptions options = from;
+  options.resume = std::move(resume);
+  options.weights = std::move(weights);
+  return options;
+}
+
+int run(TrainSetup& p, RankWatch& ranks) {
+  catch_signals();
+  const Config& config = p.trainer.config;
   GraphLink link;
   Result<std::unique_ptr<Log>> opened = open_log(p.trainer, p.plan.pipeline.log_queue, link);
   if (!opened) {
     complain(opened.error());
+    ranks.failed(opened.error());
     return exit_failed;
   }
   Log& log = **opened;
   Ledger ledger(p.plan.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
+  DeviceFeed feed(p.trainer.device, config.train.batch, config.data.image_size, p.trainer.place.local_rank);
   const std::vector<std::string> notes = describe(p);
-  DeviceFeed feed(p.trainer.device, config->train.batch, config->data.image_size);
-  Trainer trainer(std::move(p.trainer), log);
+  Trainer trainer(take_options(p.trainer), log);
   Status saved = Done{};
   Stages stages = data_path(p.sets, trainer.sequence(), p.plan.data);
   stages.upload = [&](Batch& batch) { return feed.upload(batch); };
@@ -231,62 +185,84 @@ int train_command(const ConfigArguments& arguments, const std::string& resume) {
   stages.records = [&] { return static_cast<double>(log.waiting()); };
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
   const Linked linked(link, *pipeline);
-  for (const std::string& line : notes) log.message(Level::info, line);
-  trainer.connect(pipeline->log_stats(), [&] { return ledger.peak(); });
+  if (p.trainer.place.first())
+    for (const std::string& line : notes) log.message(Level::info, line);
+  trainer.connect(pipeline->log_stats(), pipeline->stop(), [&] { return ledger.peak(); });
   pipeline->stop().on_stop([&] { feed.cancel(); });
   if (Status ready = feed.prepare(pipeline->slots()); !ready) {
     complain(ready.error());
+    ranks.failed(ready.error());
     return exit_usage;
   }
+  trainer.watch_gpu(feed.gpu_figures());
 
-  const std::string title = folder.string();
-  Nanoseconds drawn = now_ns();
-  write_graph(folder, pipeline->picture(), title);
-  bool told = false;
-  const RunEnd end = pipeline->run([&] {
-    if (const int signal = caught_signal(); signal && !told) {
-      told = true;
-      pipeline->stop().request();
-      log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") +
-                                   ": ending after this step and saving last.ckpt; once more ends at once");
-    }
-    if (now_ns() - drawn > 2'000'000'000) {
-      drawn = now_ns();
-      write_graph(folder, pipeline->picture(), title);
-    }
-  });
-  write_graph(folder, end.picture, title);
-
-  const std::optional<Error> failure = end.failure ? end.failure
-                                       : saved     ? std::nullopt
-                                                   : std::optional(saved.error());
-  const Diagnosis diagnosis = diagnose(end.picture);
-  log.put({"end",
-           trainer.epoch(),
-           trainer.steps(),
-           {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
-           {{"reason", failure        ? failure->text()
-                       : end.finished ? "finished"
-                                      : "stopped"},
-            {"diagnosis", diagnosis.line}}});
-  if (failure) log.message(Level::error, failure->text());
-  if (end.failure && !saved) log.message(Level::error, saved.error().text());
-  if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
-  const bool nothing_left = p.plan.pipeline.first_batch == p.plan.pipeline.batches;
-  if (end.finished)
-    log.message(Level::info,
-                nothing_left ? "this run was finished already; raise train.epochs or train.max_steps to go on"
-                             : diagnosis.line);
-  const Status closed = log.close();
-  if (!closed && !failure) complain(closed.error());
-
-  int code = failure || !closed ? exit_failed : exit_done;
-  if (code == exit_done && !end.finished) code = 128 + caught_signal();
+  Attendant attendant{*pipeline, log, ranks, p, p.trainer.folder.string()};
+  attendant.draw(pipeline->picture());
+  ranks.watch(pipeline->stop());
+  const RunEnd end = pipeline->run([&] { attendant(); });
+  ranks.release();
+  attendant.draw(end.picture);
+  if (end.failure || !saved) ranks.failed(end.failure ? *end.failure : saved.error());
+  const std::optional<Error> lost =
+      end.failure || !saved ? std::nullopt : ranks.leave(seconds(config.dist.timeout));
+  const int code = conclude(p, end, trainer, saved, lost, log);
   if (end.abandoned) {
     std::cerr.flush();
     _exit(code);
   }
   return code;
+}
+
+// This process as one rank, or alone.
+int train(const Config& config, const ConfigArguments& arguments, const std::string& resume,
+          const Place& place) {
+  const auto refuse = [](const Error& error) {
+    complain(error);
+    return exit_usage;
+  };
+  const Result<std::string> device = resolve_device(config.model.device);
+  if (!device) return refuse(device.error());
+  std::shared_ptr<Ranks> ranks;
+  if (!place.alone()) {
+    Result<std::shared_ptr<Ranks>> joined =
+        Ranks::join({place, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
+                     [] { return caught_signal() != 0; }});
+    if (!joined) return refuse(joined.error());
+    ranks = std::move(*joined);
+  }
+  RankWatch watch(ranks);
+  Result<TrainSetup> setup = set_up_training(config, arguments, resume, *device, place, ranks);
+  if (!setup) {
+    complain(setup.error());
+    watch.failed(setup.error());
+    return exit_usage;
+  }
+  return run(*setup, watch);
+}
+
+}  // namespace
+
+int train_command(const ConfigArguments& arguments, const TrainArguments& asked) {
+  const std::optional<Config> config = load_or_complain(arguments);
+  if (!config) return exit_usage;
+  const Environment environment = this_environment();
+  const bool launched = follow_launcher(environment);
+  Result<std::optional<Place>> place = place_from(environment);
+  if (place && *place && !launched && (asked.launch.devices || asked.launch.nodes || asked.launch.node_rank))
+    place = Error{"launch", "RANK", "is set: this process is one rank already, and starts no others",
+                  "leave out --devices, --nodes and --node-rank"};
+  if (!place) {
+    complain(place.error());
+    return exit_usage;
+  }
+  if (*place) return train(*config, arguments, asked.resume, **place);
+  const Result<Hosts> hosts = hosts_from(environment, asked.launch);
+  if (!hosts) {
+    complain(hosts.error());
+    return exit_usage;
+  }
+  if (hosts->world() == 1) return train(*config, arguments, asked.resume, {});
+  return launch({*hosts, asked.words});
 }
 
 }  // namespace sluice

@@ -33,19 +33,6 @@ PhaseSums sums_from(const json& j) {
   return s;
 }
 
-// What must be the same for a position to mean the same.
-json shape_of(const TrainerOptions& o) {
-  const RunShape& s = o.sequence.shape();
-  return {{"arch", o.config.model.arch},
-          {"classes", o.classes},
-          {"train_images", s.train_images},
-          {"val_images", s.val_images},
-          {"batch", s.batch},
-          {"accumulate", s.accumulate},
-          {"seed", s.seed},
-          {"image_size", o.config.data.image_size}};
-}
-
 Error not_finite(std::uint64_t step, double lr) {
   char text[120];
   std::snprintf(text, sizeof text, "is not finite by step %llu, at learning rate %g",
@@ -55,6 +42,18 @@ Error not_finite(std::uint64_t step, double lr) {
 
 }  // namespace
 
+json shape_of(const TrainerOptions& o) {
+  const RunShape& s = o.sequence.shape();
+  return {{"arch", o.config.model.arch},
+          {"classes", o.classes},
+          {"train_images", s.train_images},
+          {"val_images", s.val_images},
+          {"batch", s.global_batch()},
+          {"accumulate", s.accumulate},
+          {"seed", s.seed},
+          {"image_size", o.config.data.image_size}};
+}
+
 Result<std::uint64_t> first_batch(const TrainerOptions& o) {
   if (!o.resume) return std::uint64_t{0};
   const json then = o.resume->state.value("shape", json::object());
@@ -63,7 +62,8 @@ Result<std::uint64_t> first_batch(const TrainerOptions& o) {
     if (then.value(key, json()) != value)
       return Error{"resume", o.resume->source,
                    key + " was " + then.value(key, json()).dump() + " and is now " + value.dump(),
-                   "a run can only go on with the same network, data, batch, image size and seed"};
+                   "a run can only go on with the same network, data, batch (of all ranks), image size and "
+                   "seed"};
   const std::uint64_t steps = o.resume->state.at("step");
   const std::optional<std::uint64_t> at = o.sequence.after(steps, o.resume->state.at("validated"));
   if (!at)
@@ -76,11 +76,11 @@ Result<std::uint64_t> first_batch(const TrainerOptions& o) {
 Trainer::Trainer(TrainerOptions options, Log& log)
     : o_(std::move(options)),
       log_(log),
-      schedule_(schedule_options(o_.config)),
+      schedule_(schedule_options(o_.config, o_.place.world)),
       mix_(mix_options(o_.config)),
       keeper_(o_.folder / "checkpoints", static_cast<std::size_t>(o_.config.checkpoint.keep),
               o_.config.checkpoint.monitor, [&log] { return log.sync(std::chrono::seconds(20)); }),
-      bad_(o_.folder / "quarantine.jsonl", o_.config.data.max_bad),
+      bad_(o_.folder / quarantine_name(o_.place.rank), o_.config.data.max_bad),
       records_(o_.records) {
   if (!o_.resume) return;
   const json& s = o_.resume->state;
@@ -96,25 +96,32 @@ Trainer::Trainer(TrainerOptions options, Log& log)
   keeper_.resume(best);
 }
 
-void Trainer::connect(NodeStats& log_stats, std::function<std::size_t()> ledger_peak) {
+void Trainer::connect(NodeStats& log_stats, Stop& stop, std::function<std::size_t()> ledger_peak) {
   log_stats_ = &log_stats;
+  stop_ = &stop;
   ledger_peak_ = std::move(ledger_peak);
 }
 
 Status Trainer::begin() {
-  Result<Step> step = Step::create(step_options(o_.config, o_.classes, o_.device, o_.torch_threads));
+  StepOptions options = step_options(o_.config, o_.classes, o_.device, o_.torch_threads);
+  options.ranks = o_.ranks;
+  options.device_index = o_.place.local_rank;
+  options.note = [this](const std::string& line) { tell(line); };
+  Result<Step> step = Step::create(options);
   if (!step) return step.error();
   if (o_.weights) {
     const Result<bool> anew = step->start_from(*o_.weights);
     if (!anew) return anew.error();
-    log_.message(Level::info, "starting from " + o_.weights->source +
-                                  (*anew ? ", with a new classifier for this run's classes" : ""));
+    tell("starting from " + o_.weights->source +
+         (*anew ? ", with a new classifier for this run's classes" : ""));
     o_.weights.reset();
   }
-  if (o_.resume) {
+  if (o_.resume && o_.place.first()) {
     if (Status restored = step->restore(*o_.resume); !restored) return restored;
     o_.resume.reset();
   }
+  if (o_.ranks)
+    if (Status shared = step->share(); !shared) return shared;
   step_.emplace(std::move(*step));
   return Done{};
 }
@@ -126,17 +133,18 @@ Status Trainer::step(Batch& batch) {
   phase_.waited(batch.waited);
   const bool training = plan.split == Split::train;
   if (training && plan.in_phase == 0) epoch_sums_ = since_record_ = {};
-  const std::uint64_t images = training ? o_.sequence.shape().train_images : o_.sequence.shape().val_images;
-  for (const Bad& b : on_device.bad)
-    log_.message(Level::warning,
-                 b.file + ": " + b.cause + (b.replacement.empty() ? "; left out" : "; replaced"));
-  Status done = bad_.note(plan, images, on_device.bad);
-  if (!done) {
+  Status noted = note(plan, on_device.bad);
+  if (!noted || stop_signal_ != 0) {
     on_device.batch.release();
-    return done;
+    told_.reset();
+    if (stop_signal_ != 0) stop_->request();
+    return noted;
   }
-  phase_.images(static_cast<std::uint64_t>(on_device.batch.count));
-  return training ? train(plan, std::move(on_device.batch)) : validate(plan, std::move(on_device.batch));
+  phase_.images(static_cast<std::uint64_t>(on_device.batch.count) * o_.sequence.shape().ranks);
+  Status done =
+      training ? train(plan, std::move(on_device.batch)) : validate(plan, std::move(on_device.batch));
+  last_batch_ = done && batch.number + 1 == o_.sequence.batches();
+  return done;
 }
 
 Status Trainer::over() {
@@ -150,15 +158,16 @@ Status Trainer::over() {
   return saved;
 }
 
-// A write that failed earlier is tried again: the disk may have room by now.
+// A write that failed earlier is tried again: the disk may have room by now. Without the others, the figures
+// since the last record are lost; where one was due, the step is lost as well, so that none is left out.
 Status Trainer::finish() {
   Status saved = keeper_.wait();
-  if (step_ && sound_ && (unsaved_ || (!saved && steps_ > 0))) {
-    saved = save();
+  if (step_ && sound_ && !unrecorded_ && (unsaved_ || (!saved && steps_ > 0))) {
+    saved = save(together() && (unsaved_ || !o_.ranks));
+    if (!saved && o_.ranks && sound_ && unsaved_) saved = save(false);  // one was lost just now
     if (Status written = keeper_.wait(); saved) saved = std::move(written);
   }
-  if (saved && saved_here_)
-    log_.message(Level::info, "saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
+  if (saved && saved_here_) tell("saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
   return saved;
 }
 
@@ -166,7 +175,12 @@ std::int64_t Trainer::epoch() const {
   return steps_ == 0 ? 0 : static_cast<std::int64_t>((steps_ - 1) / o_.sequence.steps_per_epoch());
 }
 
+void Trainer::tell(std::string text) {
+  if (o_.place.first()) log_.message(Level::info, std::move(text));
+}
+
 void Trainer::put(Record record) {
+  if (!o_.place.first()) return;
   const auto before = log_.waited();
   log_.put(std::move(record));
   ++records_;
@@ -180,7 +194,10 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
                                   static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
   const Mix mix = choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.size);
   sound_ = false;
-  if (Status done = step_->train(std::move(batch), {lr, plan.step, mix}); !done) return done;
+  if (Status done = step_->train(std::move(batch), {lr, plan.step, mix}); !done) {
+    sound_ = o_.ranks && step_->intact();  // the others' failure may have left this rank's weights alone
+    return done;
+  }
   sound_ = true;
   if (!plan.ends_step) {
     report(plan);
@@ -192,12 +209,14 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   monitored_.reset();
   settled_bad_ = bad_.state();
   if (steps_ % static_cast<std::uint64_t>(o_.config.log.every) == 0 || plan.last_of_phase()) {
+    unrecorded_ = o_.ranks != nullptr;
     if (Status read = read_back(lr); !read) return read;
+    unrecorded_ = false;
     record_training(plan.epoch, lr);
   }
   report(plan);
   if (plan.last_of_phase()) train_figures_ = phase_.whole();
-  return time_to_save() ? save() : Status(Done{});
+  return time_to_save() ? save(true) : Status(Done{});
 }
 
 void Trainer::record_training(std::int64_t epoch, double lr) {
@@ -208,6 +227,10 @@ void Trainer::record_training(std::int64_t epoch, double lr) {
                                              {"step_ms", f.step_ms * o_.sequence.shape().accumulate},
                                              {"images_per_s", f.images_per_s},
                                              {"data_wait", f.data_wait}});
+  for (const auto& [name, value] : gpu_()) {
+    record.values.emplace_back(name, value);
+    name == "gpu_util" ? shown_.emplace_back("gpu %", value) : shown_.emplace_back("gpu GiB", value / 0x1p30);
+  }
   since_record_ = {};
   put(std::move(record));
 }
@@ -215,8 +238,9 @@ void Trainer::record_training(std::int64_t epoch, double lr) {
 bool Trainer::time_to_save() const {
   const auto every = static_cast<std::uint64_t>(o_.config.checkpoint.every_steps);
   const double minutes = o_.config.checkpoint.every_minutes;
-  return (every > 0 && steps_ % every == 0) ||
-         (minutes > 0 && static_cast<double>(now_ns() - saved_at_) >= minutes * 60e9);
+  if (every > 0 && steps_ % every == 0) return true;
+  if (o_.ranks) return save_due_;  // clocks differ: rank 0's has told
+  return minutes > 0 && static_cast<double>(now_ns() - saved_at_) >= minutes * 60e9;
 }
 
 Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
@@ -242,13 +266,13 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   for (const auto& [name, value] : summary)
     if (name == keeper_.monitor()) monitored_ = value;
   put(std::move(record));
-  log_.message(Level::info, summary_line(plan.epoch, summary, train_figures_.seconds + phase_.whole().seconds,
-                                         train_figures_.images_per_s));
+  tell(summary_line(plan.epoch, summary, train_figures_.seconds + phase_.whole().seconds,
+                    train_figures_.images_per_s));
   shown_.clear();
   epoch_sums_ = {};
   validated_ = unsaved_ = true;
   settled_bad_ = bad_.state();
-  return save();
+  return save(true);
 }
 
 // The sums of the steps since the last time; a loss that is not finite ends the run, and nothing is saved
@@ -266,6 +290,7 @@ Status Trainer::read_back(double lr) {
 }
 
 void Trainer::report(const BatchPlan& plan) {
+  if (!o_.place.first()) return;
   const Interval::Figures figures = phase_.whole();
   const std::string epoch = "poch " + std::to_string(plan.epoch);
   const auto done = static_cast<std::int64_t>(plan.in_phase + 1);
@@ -300,17 +325,23 @@ json Trainer::state(const std::vector<Keeper::Best>& best) const {
   return state;
 }
 
-Status Trainer::save() {
-  // Metrics of the steps since the last record are read now, so that a resumed run goes on with the same
-  // sums.
-  if (Status read = read_back(shown_.size() > 1 ? shown_[1].second : 0); !read) return read;
+// `together`: the other ranks are here as well.
+Status Trainer::save(bool together) {
+  if (together)
+    if (Status settled = settle(); !settled) return settled;
+  save_due_ = false;
+  saved_at_ = now_ns();
+  if (!o_.place.first()) {
+    unsaved_ = false;
+    return Done{};
+  }
   Status saved = keeper_.save(
       [&](Snapshot& s, const std::vector<Keeper::Best>& best) {
         s.state = state(best);
         return step_->snapshot(s);
       },
       epoch(), monitored_ ? &*monitored_ : nullptr);
-  if (saved) unsaved_ = false, saved_here_ = true, saved_at_ = now_ns();
+  if (saved) unsaved_ = false, saved_here_ = true;
   return saved;
 }
 

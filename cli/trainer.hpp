@@ -1,6 +1,6 @@
 // What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, tells
 // the log, keeps checkpoints and knows the position to resume from. Free of torch: the network is behind
-// nodes/step.
+// nodes/step. With several ranks, all do the same at the same batch, and rank 0 alone records and saves.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +14,7 @@
 #include "cli/interval.hpp"
 #include "cli/keeper.hpp"
 #include "graph/stages.hpp"
+#include "model/ranks.hpp"
 #include "model/schedule.hpp"
 #include "nodes/log.hpp"
 #include "nodes/sampler.hpp"
@@ -28,11 +29,16 @@ struct TrainerOptions {
   std::string device;
   unsigned torch_threads = 1;
   std::filesystem::path folder;
-  std::string config_text;  // kept in checkpoints
-  std::optional<Snapshot> resume;
+  std::string config_text;          // kept in checkpoints
+  std::optional<Snapshot> resume;   // rank 0's; the others have its state without the tensors
   std::optional<Snapshot> weights;  // to start from
   std::size_t records = 0;          // that metrics.jsonl holds already
+  Place place = {};
+  std::shared_ptr<Ranks> ranks = {};  // none: alone
 };
+
+// What must be the same for a position to mean the same.
+[[nodiscard]] nlohmann::json shape_of(const TrainerOptions& options);
 
 // The batch where a run starts: 0, or where the checkpoint stood. Refuses one of another network or other
 // data, and one that stands past the end of this run.
@@ -42,7 +48,8 @@ class Trainer {
  public:
   // Before the run. `ledger_peak` and the log's statistics are looked at on step's thread.
   Trainer(TrainerOptions options, Log& log);
-  void connect(NodeStats& log_stats, std::function<std::size_t()> ledger_peak);
+  void connect(NodeStats& log_stats, Stop& stop, std::function<std::size_t()> ledger_peak);
+  void watch_gpu(std::function<Values()> figures) { gpu_ = std::move(figures); }  // see model/nvml.hpp
 
   Status begin();  // these on step's thread
   Status step(Batch& batch);
@@ -51,23 +58,33 @@ class Trainer {
   [[nodiscard]] const Sequence& sequence() const { return o_.sequence; }
   [[nodiscard]] std::int64_t epoch() const;
   [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(steps_); }
+  // The signal that all ranks have agreed to stop for; 0: none. Alone there is nobody to agree with.
+  [[nodiscard]] int agreed_stop() const { return stop_signal_; }
 
  private:
+  Status agree(const BatchPlan* plan, std::uint64_t bad);
+  Status note(const BatchPlan& plan, const std::vector<Bad>& bad);
   Status train(const BatchPlan& plan, DeviceBatch&& batch);
   Status validate(const BatchPlan& plan, DeviceBatch&& batch);
   Status read_back(double lr);
   void record_training(std::int64_t epoch, double lr);
   void report(const BatchPlan& plan);
   void put(Record record);
-  Status save();
+  void tell(std::string text);
+  Status settle();
+  Status save(bool together);
   Status finish();
   [[nodiscard]] bool time_to_save() const;
+  [[nodiscard]] bool together() const;
+  [[nodiscard]] std::uint64_t images_of(Split split) const;
   [[nodiscard]] nlohmann::json state(const std::vector<Keeper::Best>& best) const;
 
   TrainerOptions o_;
   Log& log_;
   NodeStats* log_stats_ = nullptr;
+  Stop* stop_ = nullptr;
   std::function<std::size_t()> ledger_peak_ = [] { return std::size_t{0}; };
+  std::function<Values()> gpu_ = [] { return Values(); };
   ScheduleOptions schedule_;
   MixOptions mix_;
   Keeper keeper_;
@@ -80,6 +97,11 @@ class Trainer {
   bool sound_ = true;                // the weights are not in mid-change, nor known to be not finite
   std::optional<double> monitored_;  // of the validation after the last step
   bool unsaved_ = false, saved_here_ = false;
+  bool unrecorded_ = false;        // the last step's record was due, and its figures could not be had
+  std::optional<BatchPlan> told_;  // whose bad images the next exchange tells
+  std::uint64_t untold_ = 0;       // bad images of batches that other ranks do not have
+  int stop_signal_ = 0;
+  bool save_due_ = false, last_batch_ = false;
   Nanoseconds saved_at_ = now_ns();
   std::size_t records_ = 0;
   PhaseSums epoch_sums_, since_record_;

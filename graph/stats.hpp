@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "graph/trace.hpp"
+
 namespace sluice {
 
 using Nanoseconds = std::int64_t;
@@ -63,15 +65,16 @@ class NodeStats {
   Histogram service_;
 };
 
-// Counts one item as served for as long as it lives.
+// Counts one item as served for as long as it lives, and shows it to a profiler.
 class Serving {
  public:
-  explicit Serving(NodeStats& stats) : stats_(stats), begun_(stats.begin()) {}
+  explicit Serving(NodeStats& stats) : trace_(stats.name()), stats_(stats), begun_(stats.begin()) {}
   ~Serving() { stats_.end(begun_); }
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;
 
  private:
+  Trace trace_;
   NodeStats& stats_;
   Nanoseconds begun_;
 };

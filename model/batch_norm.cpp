@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "model/norm_kernels.hpp"
+#include "model/recompute.hpp"
 
 namespace sluice {
 namespace {
@@ -41,9 +42,9 @@ struct Statistics {
   at::Tensor mean, inverse;
 };
 
-// Of one pass over the images, around their first row. Updates the running ones.
-Statistics measure(const Rows& rows, std::int64_t count, const at::Tensor& running_mean,
-                   const at::Tensor& running_var, double momentum, double eps) {
+// Of one pass over the images, around their first row. Updates the running ones, if they are given.
+Statistics measure(const Rows& rows, std::int64_t count, const std::optional<at::Tensor>& running_mean,
+                   const std::optional<at::Tensor>& running_var, double momentum, double eps) {
   const at::Tensor sums = sums_of(rows, count, [&](const Rows& mine, double* to, float* partial) {
     add_moments(mine, rows.images, to, partial);
   });
@@ -52,8 +53,10 @@ Statistics measure(const Rows& rows, std::int64_t count, const at::Tensor& runni
   const auto n = static_cast<double>(count);
   const at::Tensor off = sums[0] / n, mean = pivot + off;
   const at::Tensor squares = (sums[1] - sums[0] * off).clamp_min(0);
-  running_mean.mul_(1 - momentum).add_(mean, momentum);
-  running_var.mul_(1 - momentum).add_(squares / (n - 1), momentum);
+  if (running_mean) {
+    running_mean->mul_(1 - momentum).add_(mean, momentum);
+    running_var->mul_(1 - momentum).add_(squares / (n - 1), momentum);
+  }
   return {mean.to(at::kFloat), (squares / n + eps).rsqrt().to(at::kFloat)};
 }
 
@@ -63,8 +66,10 @@ struct Norm : torch::autograd::Function<Norm> {
   // `other` is added before the relu, where there is one.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& images,
                             const at::Tensor& weight, const at::Tensor& bias,
-                            const std::optional<at::Tensor>& other, const at::Tensor& running_mean,
-                            const at::Tensor& running_var, double momentum, double eps, bool relu) {
+                            const std::optional<at::Tensor>& other,
+                            const std::optional<at::Tensor>& running_mean,
+                            const std::optional<at::Tensor>& running_var, double momentum, double eps,
+                            bool relu) {
     const After after = other ? After::sum_and_relu : relu ? After::relu : After::nothing;
     context->saved_data["after"] = static_cast<std::int64_t>(after);
     if (after == After::nothing) {
@@ -128,21 +133,34 @@ struct Norm : torch::autograd::Function<Norm> {
 };
 
 bool is_ours(const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  return norm->is_training() && at::GradMode::is_enabled() && images.is_cpu() &&
-         images.scalar_type() == at::kFloat && images.is_contiguous(at::MemoryFormat::ChannelsLast);
+  return norm->is_training() && images.is_cpu() && images.scalar_type() == at::kFloat &&
+         images.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 
+// What is not there must be no tensor at all: autograd refuses undefined ones.
 at::Tensor apply(torch::nn::BatchNorm2d& norm, const at::Tensor& images,
                  const std::optional<at::Tensor>& other, bool relu) {
-  norm->num_batches_tracked.add_(1);
-  return Norm::apply(images, norm->weight, norm->bias, other, norm->running_mean, norm->running_var,
-                     norm->options.momentum().value(), norm->options.eps(), relu);
+  std::optional<at::Tensor> mean, var;
+  if (!recomputing()) {
+    norm->num_batches_tracked.add_(1);
+    mean = norm->running_mean, var = norm->running_var;
+  }
+  return Norm::apply(images, norm->weight, norm->bias, other, mean, var, norm->options.momentum().value(),
+                     norm->options.eps(), relu);
+}
+
+// Batches are counted in their first run only.
+at::Tensor torchs(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
+  if (!norm->is_training() || !recomputing()) return norm->forward(images);
+  return at::batch_norm(images, norm->weight, norm->bias, {}, {}, /*training=*/true,
+                        norm->options.momentum().value(), norm->options.eps(),
+                        at::globalContext().userEnabledCuDNN());
 }
 
 }  // namespace
 
 at::Tensor normalise(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  return is_ours(norm, images) ? apply(norm, images, {}, false) : norm->forward(images);
+  return is_ours(norm, images) ? apply(norm, images, {}, false) : torchs(norm, images);
 }
 
 at::Tensor normalise_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {

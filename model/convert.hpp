@@ -9,6 +9,12 @@
 
 #include "nodes/mix.hpp"
 
+#ifdef __CUDACC__
+#define SLUICE_HOST_DEVICE __host__ __device__
+#else
+#define SLUICE_HOST_DEVICE
+#endif
+
 namespace sluice {
 
 // The formula as one multiplication and one addition per value.
@@ -67,6 +73,50 @@ inline void convert_mixed(const std::uint8_t* own, const std::uint8_t* other, fl
   for (int y = mix.box.y; y < mix.box.y + mix.box.height; ++y) {
     const std::size_t at = 3 * (static_cast<std::size_t>(y) * row + static_cast<std::size_t>(mix.box.x));
     convert(other + at, out + at, static_cast<std::size_t>(mix.box.width), affine);
+  }
+}
+
+enum class Output { fp32, fp16, bf16 };
+
+// A batch of size x size images to normalise, with each image's partner mixed in. `out` holds `type`.
+struct Conversion {
+  const std::uint8_t* pixels = nullptr;
+  void* out = nullptr;
+  Output type = Output::fp32;
+  std::size_t count = 0;
+  int size = 0;
+  Affine affine{};
+  Mix mix{};
+};
+
+inline constexpr std::size_t pixels_of_a_thread = 4;
+
+// What one thread of the GPU does: four pixels, which are three aligned words. `pixels` must start on a word.
+template <class T>
+SLUICE_HOST_DEVICE inline void convert_part(const Conversion& job, T* out, std::size_t thread) {
+  const std::size_t side = static_cast<std::size_t>(job.size), area = side * side, all = job.count * area;
+  const std::size_t first = pixels_of_a_thread * thread;
+  if (first >= all) return;
+  const std::size_t here = all - first < pixels_of_a_thread ? all - first : pixels_of_a_thread;
+  std::uint8_t own[3 * pixels_of_a_thread];
+  if (here == pixels_of_a_thread) {
+    const auto* words = reinterpret_cast<const std::uint32_t*>(job.pixels + 3 * first);
+    for (int i = 0; i < 12; ++i) own[i] = static_cast<std::uint8_t>(words[i / 4] >> (8 * (i % 4)));
+  } else {
+    for (std::size_t i = 0; i < 3 * here; ++i) own[i] = job.pixels[3 * first + i];
+  }
+  for (std::size_t i = 0; i < here; ++i) {
+    const std::size_t pixel = first + i, image = pixel / area, within = pixel - image * area;
+    const std::uint8_t* other = job.pixels + 3 * ((image ^ 1) * area + within);
+    const bool swapped =
+        job.mix.kind == Mix::Kind::cutmix &&
+        inside(job.mix.box, static_cast<int>(within % side), static_cast<int>(within / side));
+    for (std::size_t c = 0; c < 3; ++c) {
+      const std::uint8_t byte = own[3 * i + c];
+      const float value = job.mix.kind == Mix::Kind::mixup ? blended(byte, other[c], job.mix)
+                                                           : static_cast<float>(swapped ? other[c] : byte);
+      out[3 * pixel + c] = static_cast<T>(value * job.affine.scale[c] + job.affine.shift[c]);
+    }
   }
 }
 

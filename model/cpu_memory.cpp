@@ -49,6 +49,10 @@ void keep_cpu_memory() {
   (void)done;
 }
 
+void mark_cpu_memory() {
+  if (kept) kept->mark();
+}
+
 KeptMemory::Usage cpu_memory() { return kept ? kept->usage() : KeptMemory::Usage{}; }
 
 }  // namespace sluice

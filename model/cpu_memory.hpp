@@ -13,5 +13,6 @@ void keep_cpu_memory();
 
 // All zero before keep_cpu_memory.
 [[nodiscard]] KeptMemory::Usage cpu_memory();
+void mark_cpu_memory();  // `recent` starts anew
 
 }  // namespace sluice

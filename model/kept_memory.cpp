@@ -36,6 +36,7 @@ void* KeptMemory::allocate(std::size_t bytes) {
   used_.emplace(offset, size);
   usage_.in_use += size;
   usage_.peak = std::max(usage_.peak, usage_.in_use);
+  usage_.recent = std::max(usage_.recent, usage_.in_use);
   give_back();
   return base_ + offset;
 }
@@ -56,6 +57,11 @@ bool KeptMemory::owns(const void* block) const {
 KeptMemory::Usage KeptMemory::usage() const {
   const std::lock_guard lock(mutex_);
   return usage_;
+}
+
+void KeptMemory::mark() {
+  const std::lock_guard lock(mutex_);
+  usage_.recent = usage_.in_use;
 }
 
 // The smallest free extent that holds it, touched ones first. An untouched one is entered from the touched

@@ -24,6 +24,7 @@ class KeptMemory {
     std::size_t kept = 0;      // free bytes that the kernel may count as ours
     std::size_t peak = 0;      // the largest `in_use` so far
     std::size_t returned = 0;  // bytes given back to the kernel, in all
+    std::size_t recent = 0;    // the largest `in_use` since the last mark()
   };
 
   // Takes addresses for `room` bytes, and no memory yet. Null where the kernel refuses (ulimit -v).
@@ -37,6 +38,7 @@ class KeptMemory {
   void free(void* block);
   [[nodiscard]] bool owns(const void* block) const;
   [[nodiscard]] Usage usage() const;
+  void mark();
 
  private:
   // Warm: touched since the kernel last had it, so it costs memory. Cold: addresses only.

@@ -8,7 +8,7 @@
 namespace sluice {
 
 struct BatchSums {
-  at::Tensor loss;      // summed over the images that count, float, differentiable
+  at::Tensor loss;      // summed over the images that count, float or double, differentiable
   at::Tensor count;     // how many count; at least 1 is never assumed
   at::Tensor judged;    // how many of them count for the accuracy: all, or none of a mixed batch
   at::Tensor correct1;  // the label scores highest
@@ -22,6 +22,16 @@ struct BatchSums {
 // label and its partner's, by their weights.
 [[nodiscard]] BatchSums cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
                                       double label_smoothing, const Mix& mix = {});
+
+// How a batch is mixed, as scalars on the device: for a step that is recorded and replayed.
+struct MixOnDevice {
+  explicit MixOnDevice(at::Device device);
+  void set(const Mix& mix);  // queued, like all other work
+  at::Tensor own, other;     // float
+  at::Tensor judged;         // int64: 1, or 0 for a mixed batch
+};
+[[nodiscard]] BatchSums cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                      double label_smoothing, const MixOnDevice& mix);
 
 // Running sums of batches in one small tensor on the device, read back in one go.
 class Running {

@@ -11,8 +11,13 @@ Result<Precision> parse_precision(const std::string& name, at::Device device) {
     return Error{"model", "model.precision", "fp16 needs a GPU, and this run is on the CPU",
                  "take fp32 or bf16 (--set model.precision=fp32)"};
   }
+  if (name == "fp64") {
+    if (device.is_cpu()) return Precision{.compute = at::kDouble};
+    return Error{"model", "model.precision", "fp64 is for checks on the CPU, and this run is on a GPU",
+                 "take fp32 (--set model.precision=fp32), or --set model.device=cpu"};
+  }
   return Error{"model", "model.precision", "there is no precision \"" + name + "\"",
-               "take one of fp32, tf32, bf16, fp16"};
+               "take one of fp32, tf32, bf16, fp16, fp64"};
 }
 
 // Both ways: cuDNN would use TF32 for fp32 by itself.
@@ -22,7 +27,7 @@ void apply(const Precision& precision) {
 }
 
 Autocast::Autocast(const Precision& precision, at::Device device)
-    : type_(device.type()), on_(precision.compute != at::kFloat) {
+    : type_(device.type()), on_(precision.compute == at::kHalf || precision.compute == at::kBFloat16) {
   if (!on_) return;
   at::autocast::set_autocast_enabled(type_, true);
   at::autocast::set_autocast_dtype(type_, precision.compute);

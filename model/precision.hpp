@@ -1,5 +1,5 @@
 // What numbers the network computes with: fp32, tf32 (fp32 stored, tensor cores multiply), bf16 or fp16
-// through autocast, where weights stay fp32.
+// through autocast, where weights stay fp32; fp64 for checks, slow.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ Result<Precision> parse_precision(const std::string& name, at::Device device);
 // Sets the process-wide switches of the backends.
 void apply(const Precision& precision);
 
-// Autocast for as long as it lives; nothing for fp32 and tf32. Casts of the weights are kept within it only.
+// Autocast for as long as it lives; nothing for fp32, tf32 and fp64. Casts of the weights are kept within it
+// only.
 class Autocast {
  public:
   Autocast(const Precision& precision, at::Device device);

@@ -1,7 +1,8 @@
 #include "model/resnet.hpp"
 
-#include "model/batch_norm.hpp"
 #include "model/gemm_conv.hpp"
+#include "model/recompute.hpp"
+#include "model/sync_norm.hpp"
 
 namespace sluice {
 namespace {
@@ -20,7 +21,7 @@ at::Tensor through(nn::Conv2d& conv, const at::Tensor& x) {
 // Where the input of a block has another shape than its output; empty elsewhere.
 struct Shortcut {
   nn::Conv2d conv{nullptr};
-  nn::BatchNorm2d norm{nullptr};
+  Norm norm{nullptr};
 };
 
 // Two 3x3 convolutions, or 1x1, 3x3, 1x1 in a bottleneck; their output is added to the shortcut.
@@ -41,6 +42,25 @@ class BlockImpl : public nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& input) {
+    if (!recompute_) return compute(input);
+    return recompute([this](const at::Tensor& again) { return compute(again); }, input, parameters());
+  }
+  void recompute_it() { recompute_ = true; }
+
+  // What convolutions and norms give, for each image; `side` is that of the input and becomes that of the
+  // output.
+  std::int64_t values(std::int64_t& side) const {
+    std::int64_t sum = 0;
+    for (const nn::Conv2d& conv : convs_) {
+      if (conv->options.stride()->at(0) == 2) side = (side + 1) / 2;
+      sum += 2 * conv->options.out_channels() * side * side;
+    }
+    return sum + (shortcut_.conv.is_empty() ? 0 : width() * side * side);
+  }
+  std::int64_t width() const { return convs_.back()->options.out_channels(); }
+
+ private:
+  at::Tensor compute(const at::Tensor& input) {
     at::Tensor x = input;
     for (std::size_t i = 0; i + 1 < convs_.size(); ++i) x = normalise_relu(norms_[i], through(convs_[i], x));
     const at::Tensor shortcut =
@@ -48,16 +68,16 @@ class BlockImpl : public nn::Module {
     return normalise_add_relu(norms_.back(), through(convs_.back(), x), shortcut);
   }
 
- private:
   void add(nn::Conv2d conv, std::int64_t channels) {
     const std::string number = std::to_string(convs_.size() + 1);
     convs_.push_back(register_module("conv" + number, std::move(conv)));
-    norms_.push_back(register_module("bn" + number, nn::BatchNorm2d(channels)));
+    norms_.push_back(register_module("bn" + number, Norm(channels)));
   }
 
   std::vector<nn::Conv2d> convs_;
-  std::vector<nn::BatchNorm2d> norms_;
+  std::vector<Norm> norms_;
   Shortcut shortcut_;
+  bool recompute_ = false;
 };
 TORCH_MODULE(Block);
 
@@ -82,7 +102,7 @@ constexpr Shape shapes[] = {{"resnet18", {2, 2, 2, 2}, false},
 ResNetImpl::ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes) {
   conv1_ = register_module("conv1",
                            nn::Conv2d(nn::Conv2dOptions(3, channels_, 7).stride(2).padding(3).bias(false)));
-  bn1_ = register_module("bn1", nn::BatchNorm2d(channels_));
+  bn1_ = register_module("bn1", Norm(channels_));
   for (std::size_t i = 0; i < layers_.size(); ++i)
     layers_[i] = register_module("layer" + std::to_string(i + 1),
                                  stage(64 << i, stages[i], i == 0 ? 1 : 2, bottleneck));
@@ -101,18 +121,46 @@ nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t st
     const std::int64_t step = i == 0 ? stride : 1;
     Shortcut shortcut;
     if (step != 1 || channels_ != out)
-      shortcut = {convolution(channels_, out, 1, step), nn::BatchNorm2d(out)};
+      shortcut = {convolution(channels_, out, 1, step), Norm(out)};
     layer->push_back(Block(channels_, width, step, bottleneck, shortcut));
     channels_ = out;
   }
   return layer;
 }
 
+at::Tensor ResNetImpl::stem(const at::Tensor& images) {
+  return at::max_pool2d(normalise_relu(bn1_, conv1_->forward(images)), {3, 3}, {2, 2}, {1, 1});
+}
+
 at::Tensor ResNetImpl::forward(at::Tensor images) {
-  at::Tensor x = normalise_relu(bn1_, conv1_->forward(images));
-  x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+  at::Tensor x = recompute_ ? recompute([this](const at::Tensor& again) { return stem(again); }, images,
+                                        {conv1_->weight, bn1_->weight, bn1_->bias})
+                            : stem(images);
   for (auto& layer : layers_) x = layer->forward(x);
   return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+}
+
+void ResNetImpl::recompute_blocks() {
+  recompute_ = true;
+  for (const auto& module : modules(false))
+    if (auto* block = module->as<BlockImpl>()) block->recompute_it();
+}
+
+std::int64_t ResNetImpl::kept_values(std::int64_t size) const {
+  std::int64_t side = (size + 1) / 2;
+  std::int64_t kept = 2 * 64 * side * side, largest = kept;
+  side = (side + 1) / 2;
+  kept += 3 * 64 * side * side;  // pooled, and where each value came from
+  std::int64_t inputs = 64 * side * side;
+  for (const auto& module : modules(false)) {
+    const auto* block = module->as<BlockImpl>();
+    if (!block) continue;
+    const std::int64_t values = block->values(side);
+    kept += values;
+    largest = std::max(largest, values);
+    inputs += block->width() * side * side;
+  }
+  return recompute_ ? inputs + largest : kept;
 }
 
 Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed,

@@ -6,6 +6,7 @@
 
 #include "graph/result.hpp"
 #include "model/pch/torch.hpp"
+#include "model/sync_norm.hpp"
 
 namespace sluice {
 
@@ -14,15 +15,21 @@ class ResNetImpl : public torch::nn::Module {
   // `stages` blocks per layer; `bottleneck` blocks widen their output four times.
   ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes);
   at::Tensor forward(at::Tensor images);
+  // From now on each block keeps its input alone for the backward pass (see model/recompute.hpp).
+  void recompute_blocks();
+  // Values that one image of size x size leaves for the backward pass, by the shapes alone.
+  [[nodiscard]] std::int64_t kept_values(std::int64_t size) const;
 
  private:
   torch::nn::Sequential stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck);
+  at::Tensor stem(const at::Tensor& images);
 
   std::int64_t channels_ = 64;
   torch::nn::Conv2d conv1_{nullptr};
-  torch::nn::BatchNorm2d bn1_{nullptr};
+  Norm bn1_{nullptr};
   std::array<torch::nn::Sequential, 4> layers_{nullptr, nullptr, nullptr, nullptr};
   torch::nn::Linear fc_{nullptr};
+  bool recompute_ = false;
 };
 TORCH_MODULE(ResNet);
 

@@ -13,9 +13,9 @@ Sgd::Sgd(const std::vector<at::Tensor>& parameters, SgdOptions options) : option
   const at::NoGradGuard no_grad;
   groups_[0].weight_decay = options_.weight_decay;
   for (at::Tensor parameter : parameters) {
-    // The three must have equal strides. Backward adds into the gradient in place, so it keeps those it gets
-    // here.
-    parameter.mutable_grad() = at::zeros_like(parameter);
+    // The three must have equal strides. Backward adds into the gradient in place, so it keeps those it has
+    // now.
+    if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
     Group& group = groups_[!options_.decay_all && parameter.dim() == 1 ? 1 : 0];
     group.parameters.push_back(flat(parameter));
     gradients_.push_back(parameter.grad());
@@ -37,7 +37,13 @@ void Sgd::clip_gradients(double norm) {
   at::_foreach_mul_(gradients_, (norm / (total + 1e-6)).clamp_max(1.0));
 }
 
-void Sgd::step(double lr, const std::optional<at::Tensor>& found_inf) {
+void Sgd::step(double lr, const std::optional<at::Tensor>& found_inf) { fused_step(lr, found_inf); }
+void Sgd::step(const at::Tensor& lr, const std::optional<at::Tensor>& found_inf) {
+  fused_step(lr, found_inf);
+}
+
+template <class Rate>
+void Sgd::fused_step(const Rate& lr, const std::optional<at::Tensor>& found_inf) {
   const at::NoGradGuard no_grad;
   for (Group& group : groups_)
     if (!group.parameters.empty())

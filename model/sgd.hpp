@@ -19,7 +19,8 @@ struct SgdOptions {
 
 class Sgd {
  public:
-  // The parameters must have their final device and memory format.
+  // The parameters must have their final device and memory format. A gradient that is there already, in the
+  // layout of its parameter, is used.
   Sgd(const std::vector<at::Tensor>& parameters, SgdOptions options);
 
   void zero_gradients();
@@ -27,6 +28,8 @@ class Sgd {
   void clip_gradients(double norm);
   // With `found_inf` (a float scalar on the device), the step is left out where that is 1.
   void step(double lr, const std::optional<at::Tensor>& found_inf = {});
+  // The same with the rate (float, a scalar) read on the device: for a step that is recorded and replayed.
+  void step(const at::Tensor& lr, const std::optional<at::Tensor>& found_inf = {});
 
   [[nodiscard]] const std::vector<at::Tensor>& gradients() const { return gradients_; }
   // In the order of the parameters; empty without momentum. All zero before the first step, which makes the
@@ -34,6 +37,8 @@ class Sgd {
   [[nodiscard]] const std::vector<at::Tensor>& momenta() const { return momenta_; }
 
  private:
+  template <class Rate>
+  void fused_step(const Rate& lr, const std::optional<at::Tensor>& found_inf);
   struct Group {
     double weight_decay = 0;
     std::vector<at::Tensor> parameters, gradients, momenta;

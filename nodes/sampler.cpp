@@ -3,25 +3,41 @@
 #include <algorithm>
 
 namespace sluice {
+namespace {
+
+// How many of n things the rank gets when each gets equally many, or one more.
+std::uint64_t share(std::uint64_t n, std::uint32_t rank, std::uint32_t ranks) {
+  return n / ranks + (rank < n % ranks ? 1 : 0);
+}
+
+std::uint64_t batches_of(std::uint64_t images, std::uint32_t batch) { return (images + batch - 1) / batch; }
+
+}  // namespace
 
 Result<Sequence> Sequence::make(const RunShape& shape) {
-  const std::uint64_t step = std::uint64_t{shape.batch} * shape.accumulate;
-  if (shape.train_images < step)
-    return Error{"sampler",
-                 "train.batch = " + std::to_string(shape.batch) +
-                     (shape.accumulate > 1 ? ", train.accumulate = " + std::to_string(shape.accumulate) : ""),
-                 "the training set has only " + std::to_string(shape.train_images) +
-                     " images, less than one " + (shape.accumulate > 1 ? "optimiser step" : "batch"),
-                 "lower train.batch"};
+  if (shape.train_images < shape.global_batch() * shape.accumulate)
+    return Error{
+        "sampler",
+        "train.batch = " + std::to_string(shape.batch) +
+            (shape.accumulate > 1 ? ", train.accumulate = " + std::to_string(shape.accumulate) : "") +
+            (shape.ranks > 1 ? " on " + std::to_string(shape.ranks) + " ranks" : ""),
+        "the training set has only " + std::to_string(shape.train_images) + " images, less than one " +
+            (shape.accumulate > 1 ? "optimiser step" : "batch"),
+        "lower train.batch"};
   if (shape.validate && shape.val_images == 0)
     return Error{"sampler", "data.val", "the validation set has no images", ""};
+  if (shape.validate && shape.val_images < shape.ranks)
+    return Error{"sampler", "data.val",
+                 "the validation set has " + std::to_string(shape.val_images) +
+                     " images, less than one for each of " + std::to_string(shape.ranks) + " ranks",
+                 "use fewer ranks"};
   return Sequence(shape);
 }
 
 Sequence::Sequence(const RunShape& shape)
     : shape_(shape),
-      train_(shape.train_images / (std::uint64_t{shape.batch} * shape.accumulate) * shape.accumulate),
-      val_(shape.validate ? (shape.val_images + shape.batch - 1) / shape.batch : 0),
+      train_(shape.train_images / (shape.global_batch() * shape.accumulate) * shape.accumulate),
+      val_(shape.validate ? batches_of(val_images(), shape.batch) : 0),
       epochs_(shape.epochs),
       last_train_(train_) {
   const std::uint64_t steps = steps_per_epoch();
@@ -30,6 +46,17 @@ Sequence::Sequence(const RunShape& shape)
     last_train_ = (shape.max_steps - (epochs_ - 1) * steps) * shape.accumulate;
   }
   batches_ = epochs_ * (train_ + val_) - (train_ - last_train_);
+}
+
+std::uint64_t Sequence::val_images() const { return share(shape_.val_images, shape_.rank, shape_.ranks); }
+
+std::uint64_t Sequence::first_val() const {
+  return shape_.val_images / shape_.ranks * shape_.rank +
+         std::min<std::uint64_t>(shape_.rank, shape_.val_images % shape_.ranks);
+}
+
+std::uint64_t Sequence::common_val_batches() const {
+  return shape_.validate ? batches_of(shape_.val_images / shape_.ranks, shape_.batch) : 0;
 }
 
 BatchPlan Sequence::at(std::uint64_t number) const {
@@ -47,8 +74,7 @@ BatchPlan Sequence::at(std::uint64_t number) const {
     p.ends_step = p.in_step + 1 == shape_.accumulate;
   }
   const bool short_one = p.split == Split::val && p.last_of_phase();
-  p.places =
-      short_one ? static_cast<std::uint32_t>(shape_.val_images - (val_ - 1) * shape_.batch) : shape_.batch;
+  p.places = short_one ? static_cast<std::uint32_t>(val_images() - (val_ - 1) * shape_.batch) : shape_.batch;
   return p;
 }
 
@@ -75,13 +101,15 @@ std::optional<Ticket> Sampler::next() {
   t.batch = batch_;
   t.place = place_;
   t.places = plan_.places;
-  t.index = plan_.in_phase * shape.batch + place_;
+  t.index = sequence_.first_val() + plan_.in_phase * shape.batch + place_;
   if (t.split == Split::train) {
+    const std::uint64_t in_order =
+        plan_.in_phase * shape.global_batch() + std::uint64_t{shape.rank} * shape.batch + place_;
     if (!order_ || order_epoch_ != t.epoch) {
       order_.emplace(shape.train_images, shape.seed, t.epoch);
       order_epoch_ = t.epoch;
     }
-    t.index = (*order_)(t.index);
+    t.index = (*order_)(in_order);
   }
   if (++place_ == plan_.places) {
     place_ = 0;

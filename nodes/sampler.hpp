@@ -1,6 +1,8 @@
 // Which image goes into which place of which batch, over the whole run: training epoch 0, its validation,
 // epoch 1, ... as one sequence of batches that can be entered anywhere. An epoch of training is whole
 // optimiser steps and drops the images left over; validation takes its images in order, each once.
+// Ranks share one order: a global batch is one batch of each rank, side by side, so that equal global batches
+// hold equal images however many ranks there are. In validation each rank has a piece of the set for itself.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +16,14 @@ namespace sluice {
 
 struct RunShape {
   std::uint64_t train_images = 0, val_images = 0;
-  std::uint32_t batch = 1;
+  std::uint32_t batch = 1;  // of one rank
+  std::uint32_t rank = 0, ranks = 1;
   std::uint32_t accumulate = 1;  // batches of one optimiser step
   std::uint32_t epochs = 1;
   std::uint64_t max_steps = 0;  // 0: no limit; else training ends there, and is validated once more
   std::uint64_t seed = 0;
   bool validate = true;  // after each epoch
+  [[nodiscard]] std::uint64_t global_batch() const { return std::uint64_t{batch} * ranks; }
 };
 
 // One batch of the sequence.
@@ -37,12 +41,15 @@ struct BatchPlan {
 
 class Sequence {
  public:
-  // Refuses a training set smaller than one step and an empty validation set.
+  // Refuses a training set smaller than one step, and a validation set that leaves a rank without an image.
   [[nodiscard]] static Result<Sequence> make(const RunShape& shape);
 
   [[nodiscard]] std::uint64_t batches() const { return batches_; }
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return train_ / shape_.accumulate; }
-  [[nodiscard]] std::uint64_t val_batches() const { return val_; }
+  [[nodiscard]] std::uint64_t val_batches() const { return val_; }  // of this rank
+  [[nodiscard]] std::uint64_t common_val_batches() const;           // that every rank has
+  [[nodiscard]] std::uint64_t first_val() const;                    // where this rank's piece begins
+  [[nodiscard]] std::uint64_t val_images() const;                   // of this rank
   [[nodiscard]] BatchPlan at(std::uint64_t number) const;
   // The batch that follows so many steps, and the validation after the last of them if that is finished too.
   // Nothing if the run is over before. Means the same when epochs or max_steps have changed.

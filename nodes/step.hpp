@@ -15,12 +15,19 @@
 
 namespace sluice {
 
+class Ranks;
+class ReduceTrace;
+
 struct StepOptions {
   std::string arch = "resnet50";
   int classes = 1000;
   std::string device = "cpu";      // as resolve_device gives it
-  std::string precision = "fp32";  // fp32, tf32, bf16, fp16 (GPU only)
+  int device_index = 0;            // which GPU of this host
+  std::string precision = "fp32";  // fp32, tf32, bf16, fp16 (GPU only), fp64 (CPU only, for checks)
   bool channels_last = true;
+  std::string compile = "none";  // "graph": whole steps are recorded and replayed, on one GPU
+  std::function<void(const std::string&)> note = [](const std::string&) {};  // what the user should know
+  bool recompute = false;        // blocks keep their input alone for the backward pass
   bool zero_init = false;        // the last norm of each block starts at zero
   double label_smoothing = 0.1;  // in training and evaluation alike, as torchvision's reference does
   double momentum = 0.9;
@@ -34,8 +41,11 @@ struct StepOptions {
   std::uint64_t seed = 42;  // of the initial weights
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
   std::array<float, 3> std{0.229f, 0.224f, 0.225f};
-  int batch = 256;       // images in the largest batch; the input's memory is allocated for it
-  int image_size = 224;  // of the largest images
+  int batch = 256;                     // images in the largest batch; the input's memory is allocated for it
+  int image_size = 224;                // of the largest images
+  std::shared_ptr<Ranks> ranks;        // who trains the same network; null: nobody else
+  bool sync_bn = false;                // statistics of the norms are taken over all ranks
+  std::shared_ptr<ReduceTrace> trace;  // of the sums of gradients over the ranks; null: none
 };
 
 // How to train on a batch.
@@ -47,7 +57,7 @@ struct TrainStep {
   Mix mix;
 };
 
-// Sums over images since the last read_back. Masked images (label -1) are in none of them.
+// Sums over the images of all ranks since the last read_back. Masked images (label -1) are in none of them.
 struct PhaseSums {
   double loss = 0;
   std::int64_t count = 0;
@@ -68,6 +78,8 @@ struct StepSums {
   double loss_scale = 1;  // 1 unless fp16
 };
 
+// With ranks, create, share, read_back, each train and the first eval after a train are collectives: all
+// ranks come to them in the same order.
 class Step {
  public:
   static Result<Step> create(const StepOptions& options);
@@ -92,6 +104,13 @@ class Step {
   // is left as it is; true if that was so. Refuses other networks by name, and changes nothing then.
   Result<bool> start_from(const Snapshot& weights);
 
+  // Makes weights, momenta, averages and scaler of all ranks those of rank 0: after rank 0 has restored them.
+  // Nothing for one that is alone.
+  Status share();
+  // Whether a snapshot would be that of the last finished step: true also after a train that failed, unless
+  // it did so in the middle of the optimiser.
+  [[nodiscard]] bool intact() const;
+
   [[nodiscard]] std::int64_t parameters() const;
 
  private:
@@ -102,5 +121,7 @@ class Step {
 
 // "auto", "cpu" or "cuda" to "cpu" or "cuda"; says why where "cuda" cannot be had.
 Result<std::string> resolve_device(const std::string& asked);
+// What to tell where "auto" made less of a CUDA build than it could be; mostly empty.
+[[nodiscard]] std::string device_note(const std::string& asked, const std::string& got);
 
 }  // namespace sluice

@@ -1,76 +1,42 @@
 #include "nodes/upload.hpp"
 
-#include <utility>
-
-#ifdef SLUICE_CUDA
-#include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime.h>
-
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
-#endif
 
 namespace sluice {
 
-#ifdef SLUICE_CUDA
-
-namespace {
-
-Error failure(const std::string& what, cudaError_t code) {
-  return Error{"upload", "", what + ": " + cudaGetErrorString(code), "check the driver with nvidia-smi"};
-}
-
-// cudaLaunchHostFunc takes a plain pointer: the function owns itself until it has been called.
-void call_and_delete(void* release) {
-  const std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(release));
-  (*owned)();
-}
-
-}  // namespace
+using Queue = Device::Queue;
 
 struct Upload::Ring {
   struct Slot {
-    std::uint8_t* pixels = nullptr;
-    std::int32_t* labels = nullptr;
-    cudaEvent_t copied = nullptr;    // on the copy stream: the network may read
-    cudaEvent_t consumed = nullptr;  // on the compute stream: the copy may overwrite
+    std::shared_ptr<void> pixels, labels;
+    std::unique_ptr<Device::Event> copied;    // the network may read
+    std::unique_ptr<Device::Event> consumed;  // the copy may overwrite
     bool busy = false;
   };
 
-  std::mutex mutex;
-  std::condition_variable freed;
-  bool stopped = false;
-  std::vector<Slot> slots;
-  std::size_t next = 0;  // slots are used in turn
-  std::size_t max_bytes = 0;
-  int max_count = 0;
-  cudaStream_t copies = nullptr;
+  Ring(std::shared_ptr<Device> d, const UploadOptions& o)
+      : device(std::move(d)),
+        max_bytes(std::size_t{3} * static_cast<std::size_t>(o.batch) *
+                  static_cast<std::size_t>(o.image_size) * static_cast<std::size_t>(o.image_size)),
+        max_count(o.batch) {}
+  ~Ring() { device->finish_copies(); }
 
-  cudaError_t allocate(const UploadOptions& options) {
-    max_count = options.batch;
-    max_bytes = std::size_t{3} * options.batch * options.image_size * options.image_size;
-    slots.resize(options.slots);
-    cudaError_t code = cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking);
-    for (Slot& slot : slots) {
-      if (code == cudaSuccess) code = cudaMalloc(&slot.pixels, max_bytes);
-      if (code == cudaSuccess) code = cudaMalloc(&slot.labels, sizeof(std::int32_t) * options.batch);
-      if (code == cudaSuccess) code = cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming);
-      if (code == cudaSuccess) code = cudaEventCreateWithFlags(&slot.consumed, cudaEventDisableTiming);
-    }
-    return code;
-  }
-
-  ~Ring() {
-    if (copies) cudaStreamSynchronize(copies);
-    for (Slot& slot : slots) {
-      cudaFree(slot.pixels);
-      cudaFree(slot.labels);
-      if (slot.copied) cudaEventDestroy(slot.copied);
-      if (slot.consumed) cudaEventDestroy(slot.consumed);
-    }
-    if (copies) cudaStreamDestroy(copies);
+  Status add_slot() {
+    Slot slot;
+    auto pixels = device->allocate(max_bytes);
+    if (!pixels) return pixels.error();
+    auto labels = device->allocate(sizeof(std::int32_t) * static_cast<std::size_t>(max_count));
+    if (!labels) return labels.error();
+    auto copied = device->make_event(), consumed = device->make_event();
+    if (!copied) return copied.error();
+    if (!consumed) return consumed.error();
+    slots.push_back(
+        {std::move(*pixels), std::move(*labels), std::move(*copied), std::move(*consumed), false});
+    return Done{};
   }
 
   // Null after stop().
@@ -92,33 +58,57 @@ struct Upload::Ring {
     freed.notify_all();
   }
 
-  // An event that was never recorded counts as complete, so a slot's first use waits for nothing.
-  cudaError_t copy(Slot& slot, const HostBatch& batch, std::size_t bytes) {
-    cudaError_t code = cudaStreamWaitEvent(copies, slot.consumed, 0);
-    if (code == cudaSuccess)
-      code = cudaMemcpyAsync(slot.pixels, batch.pixels, bytes, cudaMemcpyHostToDevice, copies);
-    if (code == cudaSuccess)
-      code = cudaMemcpyAsync(slot.labels, batch.labels, sizeof(std::int32_t) * batch.count,
-                             cudaMemcpyHostToDevice, copies);
-    if (code == cudaSuccess) code = cudaEventRecord(slot.copied, copies);
-    return code;
+  // Where the consumer could not tell when it is done with a slot, nothing may overwrite that any more.
+  void fail(const Error& error) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = error;
+      stopped = true;
+    }
+    freed.notify_all();
   }
+
+  Error why_stopped() {
+    const std::lock_guard lock(mutex);
+    return failure.value_or(Error{"upload", "", "stopped", ""});
+  }
+
+  Status copy(Slot& slot, const HostBatch& batch, std::size_t bytes) {
+    Status done = device->wait(*slot.consumed, Queue::copy);
+    if (done) done = device->copy(slot.pixels.get(), batch.pixels, bytes);
+    if (done)
+      done = device->copy(slot.labels.get(), batch.labels,
+                          sizeof(std::int32_t) * static_cast<std::size_t>(batch.count));
+    if (done) done = device->record(*slot.copied, Queue::copy);
+    if (done) done = device->after_copies(batch.release);
+    return done;
+  }
+
+  const std::shared_ptr<Device> device;
+  const std::size_t max_bytes;
+  const int max_count;
+  std::mutex mutex;
+  std::condition_variable freed;
+  bool stopped = false;
+  std::optional<Error> failure;
+  std::vector<Slot> slots;
+  std::size_t next = 0;  // slots are used in turn
 };
 
-Result<Upload> Upload::create(const UploadOptions& options) {
-  if (options.device == "cpu") return Upload(nullptr);
-  auto ring = std::make_shared<Ring>();
-  if (const cudaError_t code = ring->allocate(options); code != cudaSuccess)
-    return failure("cannot set up " + std::to_string(options.slots) + " device slots of " +
-                       std::to_string(ring->max_bytes) + " bytes",
-                   code);
+Result<Upload> Upload::create(std::shared_ptr<Device> device, const UploadOptions& options) {
+  if (device->shares_host_memory()) return Upload(nullptr);
+  auto ring = std::make_shared<Ring>(std::move(device), options);
+  ring->slots.reserve(static_cast<std::size_t>(options.slots));
+  for (int i = 0; i < options.slots; ++i)
+    if (Status added = ring->add_slot(); !added) return added.error();
   return Upload(std::move(ring));
 }
 
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   if (!ring_)
     return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
-  const std::size_t bytes = std::size_t{3} * batch.count * batch.size * batch.size;
+  const auto side = static_cast<std::size_t>(batch.size);
+  const std::size_t bytes = 3 * static_cast<std::size_t>(batch.count) * side * side;
   if (bytes > ring_->max_bytes || batch.count > ring_->max_count) {
     batch.release();
     return Error{"upload", "",
@@ -129,26 +119,25 @@ Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   Ring::Slot* slot = ring_->take();
   if (slot == nullptr) {
     batch.release();
-    return Error{"upload", "", "stopped", ""};
+    return ring_->why_stopped();
   }
-  cudaError_t code = ring_->copy(*slot, batch, bytes);
-  auto owned = std::make_unique<std::function<void()>>(std::move(batch.release));
-  if (code == cudaSuccess) code = cudaLaunchHostFunc(ring_->copies, call_and_delete, owned.get());
-  if (code != cudaSuccess) {
-    cudaStreamSynchronize(ring_->copies);  // what was queued may still read the host's memory
-    (*owned)();
+  if (Status copied = ring_->copy(*slot, batch, bytes); !copied) {
+    ring_->device->finish_copies();  // what was queued may still read the host's memory
+    batch.release();
     ring_->give_back(*slot);
-    return failure("cannot copy a batch to the device", code);
+    return copied.error();
   }
-  (void)owned.release();
   // The ring outlives its batches: they hold it.
-  return DeviceBatch{slot->pixels,
-                     slot->labels,
+  const auto use = [slot, ring = ring_](Status (Device::*what)(Device::Event&, Queue), Device::Event& event) {
+    if (Status done = (ring->device.get()->*what)(event, Queue::compute); !done) ring->fail(done.error());
+  };
+  return DeviceBatch{static_cast<const std::uint8_t*>(slot->pixels.get()),
+                     static_cast<const std::int32_t*>(slot->labels.get()),
                      batch.count,
                      batch.size,
-                     [slot] { cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(), slot->copied, 0); },
-                     [slot, ring = ring_] {
-                       cudaEventRecord(slot->consumed, c10::cuda::getCurrentCUDAStream());
+                     [use, slot] { use(&Device::wait, *slot->copied); },
+                     [use, slot, ring = ring_] {
+                       use(&Device::record, *slot->consumed);
                        ring->give_back(*slot);
                      }};
 }
@@ -161,36 +150,6 @@ void Upload::stop() {
   }
   ring_->freed.notify_all();
 }
-
-Status pin(const std::string& device, void* memory, std::size_t bytes) {
-  if (device == "cpu") return Done{};
-  const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterDefault);
-  if (code == cudaSuccess) return Done{};
-  return failure("cannot page-lock " + std::to_string(bytes) + " bytes of host memory", code);
-}
-
-void unpin(const std::string& device, void* memory) {
-  if (device != "cpu") cudaHostUnregister(memory);
-}
-
-#else
-
-struct Upload::Ring {};
-
-Result<Upload> Upload::create(const UploadOptions& options) {
-  if (options.device == "cpu") return Upload(nullptr);
-  return Error{"upload", "model.device", "this build has no CUDA", "build with `./sluice build --cuda`"};
-}
-
-Result<DeviceBatch> Upload::put(HostBatch&& batch) {
-  return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
-}
-
-void Upload::stop() {}
-Status pin(const std::string&, void*, std::size_t) { return Done{}; }
-void unpin(const std::string&, void*) {}
-
-#endif
 
 Upload::Upload(std::shared_ptr<Ring> ring) : ring_(std::move(ring)) {}
 Upload::Upload(Upload&&) noexcept = default;

@@ -1,15 +1,14 @@
 // Host batches become device batches. On the CPU the host's memory is the device's, and the batch passes
-// through; on a GPU it is copied into a ring of device slots on a stream of its own while the network
-// computes.
+// through; on a GPU it is copied into a ring of device slots, in a queue of its own, while the network
+// computes. Free of torch: the device is behind model/device.hpp.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "graph/result.hpp"
+#include "model/device.hpp"
 
 namespace sluice {
 
@@ -34,15 +33,14 @@ struct DeviceBatch {
 };
 
 struct UploadOptions {
-  std::string device = "cpu";  // "cpu" or "cuda"
-  int batch = 256;             // images in the largest batch
-  int image_size = 224;        // of the largest images
-  int slots = 3;               // device slots; each takes batch * (3 * image_size^2 + 4) bytes of VRAM
+  int batch = 256;       // images in the largest batch
+  int image_size = 224;  // of the largest images
+  int slots = 3;         // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
 };
 
 class Upload {
  public:
-  static Result<Upload> create(const UploadOptions& options);
+  static Result<Upload> create(std::shared_ptr<Device> device, const UploadOptions& options);
   Upload(Upload&&) noexcept;
   Upload& operator=(Upload&&) noexcept;
   ~Upload();  // after the last batch was released
@@ -55,11 +53,7 @@ class Upload {
  private:
   struct Ring;
   explicit Upload(std::shared_ptr<Ring> ring);
-  std::shared_ptr<Ring> ring_;  // null on the CPU
+  std::shared_ptr<Ring> ring_;  // null where the host's memory is the device's
 };
-
-// Page-locks host memory, so that copies from it run by themselves. On the CPU both do nothing.
-Status pin(const std::string& device, void* memory, std::size_t bytes);
-void unpin(const std::string& device, void* memory);
 
 }  // namespace sluice

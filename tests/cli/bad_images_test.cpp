@@ -229,3 +229,46 @@ TEST_CASE("bad images: a list that cannot be written is an error by name") {
   CHECK(has(no_space.error().text(), "No space left"));
   CHECK(full.state() == json{{"in_phase", 0}, {"lines", 0}});
 }
+
+TEST_CASE("bad images: ranks list their own and count together") {
+  const TemporaryFolder folder;
+  CHECK(quarantine_name(0) == "quarantine.jsonl");
+  const std::filesystem::path file = folder / quarantine_name(3);
+  CHECK(file.filename() == "quarantine.rank3.jsonl");
+  BadImages bad(file, 0.05);
+  REQUIRE(bad.list(batch(0), some(2)));
+  REQUIRE(bad.count(batch(0), 100, 4));  // two of them another rank's
+  REQUIRE(bad.list(batch(1), {}));
+  REQUIRE(bad.count(batch(1), 100, 1));
+  CHECK(bad.state() == json{{"in_phase", 5}, {"lines", 2}});
+  const Status over = bad.count(batch(2), 100, 1);
+  REQUIRE_FALSE(over);
+  CHECK(has(over.error().text(), "6 of 100 train images (6 %)"));
+  CHECK(lines(file).size() == 2);
+  REQUIRE(bad.count(batch(0, Split::val), 100, 5));  // each phase has a count of its own
+  const std::vector<Bad> twice = {{1, "a", "x", ""}, {1, "b", "x", ""}, {4, "c", "x", ""}};
+  CHECK(BadImages::places(twice) == 2);
+}
+
+TEST_CASE("bad images: another rank's list goes back to the position of the checkpoint") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / quarantine_name(1);
+  BadImages bad(file, 1.0);
+  for (const std::uint32_t epoch : {0u, 1u})
+    for (const Split split : {Split::train, Split::val})
+      for (const std::uint64_t number : {2u, 5u}) REQUIRE(bad.list(batch(number, split, epoch), some(1)));
+  REQUIRE(lines(file).size() == 8);
+  const auto left = [&](const BatchPlan& next) {
+    const Result<std::size_t> kept = cut_quarantine(file, next);
+    REQUIRE(kept);
+    CHECK(lines(file).size() == *kept);
+    return *kept;
+  };
+  CHECK(left(batch(0, Split::train, 2)) == 8);
+  CHECK(left(batch(5, Split::val, 1)) == 7);
+  CHECK(left(batch(0, Split::val, 1)) == 6);
+  CHECK(left(batch(3, Split::train, 1)) == 5);
+  CHECK(left(batch(0)) == 0);
+  std::filesystem::remove(file);
+  CHECK(*cut_quarantine(file, batch(0)) == 0);
+}

@@ -39,6 +39,32 @@ std::size_t number_after(const std::string& text, const std::string& before) {
 
 }  // namespace
 
+TEST_CASE("run plan: the ranks of a host share its cores and its memory") {
+  Config c;
+  c.train.batch = 32;
+  const Machine host = machine(16, 64 * GiB);
+  const auto of = [&](unsigned ranks, const std::string& device) {
+    Result<RunPlan> plan = plan_run(c, host, device, 0, ranks);
+    REQUIRE_MESSAGE(plan, plan.error().text());
+    return *plan;
+  };
+  CHECK(of(2, "cuda").pipeline.decode_threads == 6);
+  CHECK(of(2, "cpu").torch_threads == 8);
+  CHECK(of(32, "cuda").pipeline.decode_threads == 1);
+  c.model.arch = "resnet18";
+  const std::size_t alone = of(1, "cuda").pipeline.split.budget, each = of(16, "cuda").pipeline.split.budget;
+  CHECK(alone == 4 * GiB);
+  CHECK(each == planned(c, machine(1, 4 * GiB), "cuda").pipeline.split.budget);
+  CHECK(has(of(4, "cuda").budget_source, "shared by 4 ranks"));
+  c.budget.ram = Size{2 * GiB};
+  CHECK(of(4, "cuda").pipeline.split.budget == 512 * MiB);
+  c.budget.ram = Size{128 * MiB};
+  const Result<RunPlan> refused = plan_run(c, host, "cuda", 0, 4);
+  REQUIRE_FALSE(refused);
+  CHECK(has(refused.error().text(), "budget.ram = 32.0 MiB"));
+  CHECK(has(refused.error().text(), "(budget.ram, shared by 4 ranks)"));
+}
+
 TEST_CASE("run plan: with a GPU, all cores but two decode and torch needs one") {
   const Config c;
   for (const auto& [cpus, decode] : {std::pair{1u, 1u}, {2u, 1u}, {3u, 1u}, {8u, 6u}, {64u, 62u}}) {

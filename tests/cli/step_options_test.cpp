@@ -72,3 +72,11 @@ TEST_CASE("accumulated batches count for the learning rate") {
   c.optim.lr = 0.5;
   CHECK(peak_rate(schedule_options(c)) == 1.0);
 }
+
+TEST_CASE("the batches of all ranks count for the learning rate") {
+  Config c;
+  c.train.batch = 64;
+  c.optim.lr = 0.5;
+  CHECK(peak_rate(schedule_options(c, 4)) == 0.5);
+  CHECK(peak_rate(schedule_options(c, 8)) == 1.0);
+}

@@ -112,3 +112,21 @@ TEST_CASE("loss: a mixed batch answers for both labels by their weights, and is 
   CHECK(running.values()[2].item<int>() == 4);
   CHECK(running.values()[5].item<int>() == 2);
 }
+
+TEST_CASE("loss: a mix that the device holds gives what the host's gives, and no mix gives the plain loss") {
+  const at::Tensor logits = at::randn({6, 7}), labels = at::tensor({0, 3, -1, 6, 2, 2}, at::kLong);
+  MixOnDevice on_device(at::kCPU);
+  for (const Mix& mix : {Mix{}, Mix{Mix::Kind::mixup, 0.3f, 0.7f, {}}, Mix{}}) {
+    on_device.set(mix);
+    const BatchSums host = cross_entropy(logits, labels, 0.1, mix);
+    const BatchSums device = cross_entropy(logits, labels, 0.1, on_device);
+    CHECK(device.loss.item<double>() == doctest::Approx(host.loss.item<double>()).epsilon(1e-6));
+    CHECK(device.count.item<int>() == host.count.item<int>());
+    CHECK(device.judged.item<int>() == host.judged.item<int>());
+    CHECK(device.correct1.item<int>() == host.correct1.item<int>());
+    CHECK(device.correct5.item<int>() == host.correct5.item<int>());
+  }
+  const at::Tensor odd = labels.narrow(0, 0, 5);
+  CHECK(cross_entropy(logits.narrow(0, 0, 5), odd, 0.0, on_device).loss.item<double>() ==
+        doctest::Approx(cross_entropy(logits.narrow(0, 0, 5), odd, 0.0).loss.item<double>()));
+}

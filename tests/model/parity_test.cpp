@@ -164,7 +164,8 @@ TEST_CASE("parity: the logits of ResNet-50 are torchvision's") {
   fill(*network);
   const test::FormulaBatch batch(0);
   const StepOptions defaults;
-  Input input(at::kCPU, at::kFloat, test::parity::batch * test::parity::size * test::parity::size,
+  Input input(*open_device("cpu"), at::kCPU, at::kFloat,
+              test::parity::batch * test::parity::size * test::parity::size,
               make_affine(defaults.mean, defaults.std));
   const at::Tensor images = input.images(batch.pixels.data(), test::parity::batch, test::parity::size);
   const at::NoGradGuard no_grad;

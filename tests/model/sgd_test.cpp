@@ -108,3 +108,17 @@ TEST_CASE("sgd: clips as torch's clip_grad_norm_ does") {
       CHECK(at::allclose(sgd.gradients()[i], theirs[i].grad(), 1e-5, 1e-8));
   }
 }
+
+TEST_CASE("sgd: a rate that the device holds makes the same step") {
+  at::Tensor a = at::ones({5}).requires_grad_(true), b = at::ones({5}).requires_grad_(true);
+  Sgd host({a}, {}), device({b}, {});
+  at::Tensor lr = at::zeros({}, at::kFloat);
+  for (const double rate : {0.5, 0.125}) {
+    const at::Tensor slope = at::arange(5, at::kFloat);
+    host.gradients()[0].copy_(slope);
+    device.gradients()[0].copy_(slope);
+    host.step(rate);
+    device.step(lr.fill_(rate));
+    CHECK(a.equal(b));
+  }
+}

@@ -131,7 +131,7 @@ TEST_CASE("step: devices, precisions and networks that cannot be had are refused
 }
 
 TEST_CASE("upload: on the CPU the batch passes through and is released once") {
-  auto upload = Upload::create({});
+  auto upload = Upload::create(*open_device("cpu"), {});
   REQUIRE(upload);
   int released = 0;
   const std::uint8_t pixels[3] = {1, 2, 3};
@@ -145,7 +145,7 @@ TEST_CASE("upload: on the CPU the batch passes through and is released once") {
     given->release();
   }
   CHECK(released == 1);
-  CHECK(pin("cpu", nullptr, 0));
+  CHECK((*open_device("cpu"))->pin(nullptr, 0));
 }
 
 TEST_CASE("versions are told") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -198,4 +199,94 @@ TEST_CASE("sequence: training alone has no validation in between") {
     CHECK(s->at(b).epoch == b / 3);
     CHECK(s->at(b).step == b);
   }
+}
+
+namespace {
+
+// One rank's own view of a run on several.
+Sequence of_rank(RunShape r, std::uint32_t rank, std::uint32_t ranks) {
+  r.rank = rank, r.ranks = ranks;
+  const auto s = Sequence::make(r);
+  REQUIRE(s);
+  return *s;
+}
+
+// The images of each training batch of all ranks, side by side.
+std::map<std::uint64_t, std::vector<std::uint64_t>> global_batches(const RunShape& r, std::uint32_t ranks) {
+  std::map<std::uint64_t, std::vector<std::uint64_t>> batches;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const Sequence s = of_rank(r, rank, ranks);
+    const std::uint64_t each = s.steps_per_epoch() * r.accumulate;
+    for (const Ticket& t : all(s))
+      if (t.split == Split::train) batches[t.epoch * each + s.at(t.batch).in_phase].push_back(t.index);
+  }
+  return batches;
+}
+
+}  // namespace
+
+TEST_CASE("sampler: the same global batch holds the same images in the same places on any number of ranks") {
+  for (const std::uint32_t accumulate : {1u, 3u}) {
+    RunShape r = shape(200, 31, 16, 2);
+    r.accumulate = accumulate;
+    const auto alone = global_batches(r, 1);
+    CHECK(alone.size() == 24);  // 12 of each epoch
+    for (const std::uint32_t ranks : {2u, 4u, 8u, 16u}) {
+      CAPTURE(ranks);
+      r.batch = 16 / ranks;
+      CHECK(global_batches(r, ranks) == alone);
+    }
+  }
+}
+
+TEST_CASE("sampler: the ranks' pieces of the validation set hold each image once") {
+  for (const std::uint64_t images : {7u, 8u, 23u, 24u, 25u})
+    for (const std::uint32_t ranks : {1u, 2u, 3u, 5u, 7u}) {
+      CAPTURE(images);
+      CAPTURE(ranks);
+      std::vector<std::uint64_t> seen;
+      std::uint64_t fewest = images, most = 0, fewest_batches = images;
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        const Sequence s = of_rank(shape(100, images, 4, 1), rank, ranks);
+        fewest = std::min(fewest, s.val_images());
+        most = std::max(most, s.val_images());
+        fewest_batches = std::min(fewest_batches, s.val_batches());
+        for (const Ticket& t : all(s))
+          if (t.split == Split::val) seen.push_back(t.index);
+      }
+      CHECK(most - fewest <= 1);
+      CHECK(of_rank(shape(100, images, 4, 1), 0, ranks).common_val_batches() == fewest_batches);
+      REQUIRE(seen.size() == images);
+      for (std::uint64_t i = 0; i < images; ++i) CHECK(seen[i] == i);
+    }
+}
+
+TEST_CASE("sequence: the position after so many steps means the same on every rank") {
+  const RunShape r = shape(40, 9, 4, 3);  // of two ranks one has two validation batches, the other one
+  const Sequence alone = of_rank(shape(40, 9, 8, 3), 0, 1);
+  for (const std::uint32_t rank : {0u, 1u}) {
+    const Sequence s = of_rank(r, rank, 2);
+    CHECK(s.steps_per_epoch() == alone.steps_per_epoch());
+    CHECK(s.val_batches() == (rank == 0 ? 2 : 1));
+    for (std::uint64_t steps = 0; steps < 15; ++steps) {
+      const auto next = s.after(steps, true);
+      REQUIRE(next);
+      CHECK(s.at(*next).step == steps);
+      CHECK(s.at(*next).split == Split::train);
+    }
+  }
+}
+
+TEST_CASE("sequence: sets too small for the ranks are refused") {
+  RunShape r = shape(10, 7, 6, 1);
+  r.ranks = 2;
+  CHECK(
+      Sequence::make(r).error().text() ==
+      "sampler: train.batch = 6 on 2 ranks: the training set has only 10 images, less than one batch; lower "
+      "train.batch");
+  r.batch = 1;
+  r.ranks = 8;
+  CHECK(Sequence::make(r).error().text() ==
+        "sampler: data.val: the validation set has 7 images, less than one for each of 8 ranks; use fewer "
+        "ranks");
 }

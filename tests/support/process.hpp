@@ -1,6 +1,7 @@
 // Runs a program and collects what it prints; can act once it has printed something.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -41,7 +42,8 @@ inline When send_signal(int signal, std::function<bool()> ready) {
 inline Ended run_program(const std::vector<std::string>& words, const std::filesystem::path& folder,
                          When when = {}) {
   int out[2], err[2];
-  if (pipe(out) != 0 || pipe(err) != 0) std::abort();
+  // Other threads start programs as well: those must not hold this one's pipes open.
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) std::abort();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());

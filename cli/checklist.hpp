@@ -1,0 +1,35 @@
+// What `sluice doctor` finds: a line for each thing looked at, what is wrong with it and what to do.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "graph/result.hpp"
+
+namespace sluice {
+
+class Checklist {
+ public:
+  enum class Verdict { ok, warning, fail };
+  struct Line {
+    std::string name;
+    Verdict verdict;
+    std::string found, hint;  // `hint`: what to do; empty where nothing is wrong
+  };
+
+  void ok(std::string name, std::string found);
+  void warn(std::string name, std::string found, std::string hint);
+  void fail(std::string name, std::string found, std::string hint);
+  void fail(std::string name, const Error& error);
+
+  [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
+  [[nodiscard]] bool failed() const;
+  [[nodiscard]] std::string table() const;
+  [[nodiscard]] nlohmann::ordered_json json() const;
+
+ private:
+  std::vector<Line> lines_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+// Where a process stands among the others, from what its environment and the command line say. Pure: the
+// environment is a map.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "graph/result.hpp"
+#include "model/place.hpp"
+
+namespace sluice {
+
+using Environment = std::map<std::string, std::string>;
+
+[[nodiscard]] Environment this_environment();
+
+// What the command line asks for; nothing where it is silent.
+struct LaunchArguments {
+  std::optional<int> devices, nodes, node_rank;
+};
+
+// The place of a process that a launcher has started as one rank of many, as torchrun does: RANK, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, all or none. Nothing if RANK is not set.
+[[nodiscard]] Result<std::optional<Place>> place_from(const Environment& environment);
+
+// The hosts of a run whose ranks this process is to start.
+struct Hosts {
+  int devices = 1;  // ranks on this host, and on every other
+  int nodes = 1, node_rank = 0;
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any that is free
+  [[nodiscard]] int world() const { return devices * nodes; }
+};
+
+// Without RANK: NODE_RANK, MASTER_ADDR and MASTER_PORT, and WORLD_SIZE as the number of hosts. The command
+// line wins.
+[[nodiscard]] Result<Hosts> hosts_from(const Environment& environment, const LaunchArguments& asked);
+
+// What rank `local` of this host finds in its environment.
+[[nodiscard]] Environment rank_environment(const Hosts& hosts, int local);
+
+}  // namespace sluice

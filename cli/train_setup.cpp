@@ -1,0 +1,186 @@
+#include "cli/train_setup.hpp"
+
+#include <fstream>
+
+#include "cli/run_folder.hpp"
+#include "cli/same_config.hpp"
+#include "model/weights_file.hpp"
+
+namespace sluice {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+
+// Records and quarantine go back to where the checkpoint stood.
+Status cut_back(TrainerOptions& o) {
+  const json state = o.resume ? o.resume->state : json::object();
+  Result<std::size_t> kept = cut_lines(o.folder / "metrics.jsonl", state.value("records", std::size_t{0}));
+  if (!kept) return kept.error();
+  o.records = *kept;
+  kept = cut_lines(o.folder / quarantine_name(0),
+                   state.value("bad", json::object()).value("lines", std::size_t{0}));
+  if (!kept) return kept.error();
+  if (o.resume) o.resume->state["bad"]["lines"] = *kept;
+  return Done{};
+}
+
+// Finds the run to go on with and, once it is locked, the checkpoint to go on from.
+Status take_up(TrainSetup& p, const Config& config, const ConfigArguments& arguments,
+               const std::string& what) {
+  const Result<fs::path> run = folder_to_resume(what, config, arguments.file);
+  if (!run) return run.error();
+  std::optional<Resume> found;
+  if (fs::is_directory(*run)) {
+    if (Status locked = lock_run_folder(*run); !locked) return locked;
+    Result<std::optional<Resume>> looked = find_resume(what, *run);
+    if (!looked) return looked.error();
+    found = std::move(*looked);
+    fs::create_directories(*run / "checkpoints");
+    p.trainer.folder = *run;  // without a checkpoint, it has nothing to lose and begins again
+  }
+  if (!found) {
+    p.notes.push_back("no checkpoint to resume from yet: starting anew");
+    return Done{};
+  }
+  for (Resume::Damaged& damaged : found->passed_over) {
+    p.notes.push_back("passed over: " + damaged.reason);
+    p.damaged.push_back(std::move(damaged.file));
+  }
+  p.trainer.resume = std::move(found->snapshot);
+  p.notes.push_back("going on from " + p.trainer.resume->source);
+  return Done{};
+}
+
+// What rank 0 does, and who is alone: nothing is changed before all is known to be fine.
+Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& arguments,
+                const std::string& resume) {
+  if (!resume.empty())
+    if (Status taken = take_up(p, config, arguments, resume); !taken) return taken;
+  if (!config.model.weights.empty() && !p.trainer.resume) {
+    Result<Snapshot> weights = read_weights(config.model.weights);
+    if (!weights) return weights.error();
+    p.trainer.weights = std::move(*weights);
+  }
+  if (const Result<std::uint64_t> first = first_batch(p.trainer); !first) return first.error();
+  const bool made = p.trainer.folder.empty();
+  if (made) {
+    Result<fs::path> folder = make_run_folder(config, arguments.file);
+    if (!folder) return folder.error();
+    p.trainer.folder = *folder;
+    if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked;
+  }
+  for (const fs::path& file : p.damaged) set_aside(file);
+  if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
+  std::ofstream out(p.trainer.folder / "config.toml");
+  out << "# " << version_text() << "\n" << p.trainer.config_text;
+  if (!out.flush())
+    return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written",
+                 "is the disk full?"};
+  return Done{};
+}
+
+// Rank 0 tells of its run; the others see that theirs is the same, and where to go on.
+Status share_run(TrainerOptions& o) {
+  json told = {{"shape", shape_of(o)},
+               {"config", o.config_text},
+               {"folder", o.folder.string()},
+               {"state", o.resume ? o.resume->state : json()},
+               {"source", o.resume ? o.resume->source : ""}};
+  const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
+  const Result<std::string> heard = o.ranks->from_first("run", o.place.first() ? text : "");
+  if (!heard) return heard.error();
+  if (o.place.first()) return Done{};
+  const json first = json::parse(*heard);
+  const std::string rank = "rank " + std::to_string(o.place.rank);
+  for (const auto& [key, value] : told["shape"].items())
+    if (first["shape"][key] != value)
+      return Error{"ranks", rank,
+                   key + " is " + value.dump() + ", and " + first["shape"][key].dump() + " on rank 0",
+                   "give all ranks the same configuration and data"};
+  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same)
+    return same;
+  o.folder = first["folder"].get<std::string>();
+  if (first["state"].is_null()) return Done{};
+  o.resume.emplace();
+  o.resume->state = first["state"];
+  o.resume->source = first["source"];
+  return Done{};
+}
+
+// Only one process makes the tree that data.synth stands for: rank 0, then one on each host that lacks it.
+Status make_tree(const Config& config, const Place& place, Ranks* ranks) {
+  if (!ranks) return make_synth_tree(config);
+  if (!config.data.synth) return Done{};
+  if (place.first())
+    if (Status made = make_synth_tree(config); !made) return made;
+  if (Status met = ranks->meet("synth on rank 0"); !met) return met;
+  if (place.local_rank == 0)
+    if (Status made = make_synth_tree(config); !made) return made;
+  return ranks->meet("synth on each host");
+}
+
+}  // namespace
+
+Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
+                                   const std::string& resume, const std::string& device, const Place& place,
+                                   const std::shared_ptr<Ranks>& ranks) {
+  if (Status made = make_tree(config, place, ranks.get()); !made) return made.error();
+  Result<DataSets> sets = scan_data(config);
+  if (!sets) return sets.error();
+  const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+  Result<RunPlan> plan =
+      plan_run(config, this_machine(), device, index_bytes, static_cast<unsigned>(place.local_world));
+  if (!plan) return plan.error();
+  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
+  if (!sequence) return sequence.error();
+
+  const int classes = static_cast<int>(sets->train.class_names().size());
+  TrainSetup p{
+      std::move(*plan),
+      std::make_shared<const DataSets>(std::move(*sets)),
+      TrainerOptions{config, *sequence, classes, device, 1, {}, to_toml(config), {}, {}, 0, place, ranks},
+      {}};
+  p.trainer.torch_threads = p.plan.torch_threads;
+  if (std::string note = device_note(config.model.device, device); !note.empty())
+    p.notes.push_back(std::move(note));
+  if (place.first())
+    if (Status opened = open_run(p, config, arguments, resume); !opened) return opened.error();
+  if (ranks)
+    if (Status shared = share_run(p.trainer); !shared) return shared.error();
+  const Result<std::uint64_t> first = first_batch(p.trainer);
+  if (!first) return first.error();
+  p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
+  p.plan.pipeline.batches = sequence->batches();
+  if (!place.first()) {
+    std::error_code ignored;  // of another host; a bad image that cannot be listed there tells
+    fs::create_directories(p.trainer.folder, ignored);
+    const Result<std::size_t> cut =
+        cut_quarantine(p.trainer.folder / quarantine_name(place.rank), sequence->at(*first));
+    if (!cut) return cut.error();
+  }
+  return p;
+}
+
+std::vector<std::string> describe(const TrainSetup& p) {
+  const PipelineOptions& o = p.plan.pipeline;
+  const Sequence& s = p.trainer.sequence;
+  const Place& place = p.trainer.place;
+  const auto count = [](std::uint64_t n) { return std::to_string(n); };
+  const std::string rank =
+      place.alone() ? "" : ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
+  std::vector<std::string> lines = {
+      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
+          ", run folder " + p.trainer.folder.string(),
+      count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
+          " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
+          count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
+          " validation batches an epoch",
+      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " +
+          count(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source +
+          "):" + o.split.table()};
+  lines.insert(lines.end(), p.notes.begin(), p.notes.end());
+  return lines;
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// Everything about a run that is settled before a thread starts: data, plan, run folder, and the checkpoint
+// to go on from. With several ranks, rank 0 decides about the folder and the checkpoint, and tells the
+// others.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/run_plan.hpp"
+#include "cli/trainer.hpp"
+
+namespace sluice {
+
+struct TrainSetup {
+  RunPlan plan;
+  std::shared_ptr<const DataSets> sets;
+  TrainerOptions trainer;
+  std::vector<std::string> notes;  // for the log, once there is one
+  std::vector<std::filesystem::path> damaged = {};
+};
+
+// `ranks`: none if alone. `device`: as resolve_device gives it.
+[[nodiscard]] Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
+                                                 const std::string& resume, const std::string& device,
+                                                 const Place& place, const std::shared_ptr<Ranks>& ranks);
+
+// What is about to happen, for people.
+[[nodiscard]] std::vector<std::string> describe(const TrainSetup& setup);
+
+}  // namespace sluice

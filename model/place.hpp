@@ -1,0 +1,21 @@
+// Where a process stands among those that train one network together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+struct Place {
+  int rank = 0, world = 1;              // among all
+  int local_rank = 0, local_world = 1;  // on this host
+  std::string address = "127.0.0.1";    // of the store, where ranks find each other
+  std::uint16_t port = 29500;
+  bool store_elsewhere = false;  // torchrun keeps it; else rank 0 does
+  std::string attempt = "0";     // what a run before a restart left in the store means nothing to this one
+
+  [[nodiscard]] bool alone() const { return world == 1; }
+  [[nodiscard]] bool first() const { return rank == 0; }
+};
+
+}  // namespace sluice

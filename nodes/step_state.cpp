@@ -1,0 +1,97 @@
+// What a step's weights and optimiser are saved as, and taken from.
+#include <algorithm>
+
+#include "nodes/step_impl.hpp"
+
+namespace sluice {
+namespace {
+
+NamedTensors named_tensors(const ResNet& of, const std::string& prefix) {
+  NamedTensors all;
+  for (const auto& item : of->named_parameters()) all.emplace_back(prefix + item.key(), item.value());
+  for (const auto& item : of->named_buffers()) all.emplace_back(prefix + item.key(), item.value());
+  return all;
+}
+
+}  // namespace
+
+NamedTensors Step::Impl::weights() const { return named_tensors(network, "model."); }
+
+NamedTensors Step::Impl::everything() {
+  NamedTensors named = weights();
+  const auto parameters = network->named_parameters();
+  if (under_way)
+    for (std::size_t i = 0; i < settled.size(); ++i) named[parameters.size() + i].second = settled[i];
+  for (std::size_t i = 0; i < sgd.momenta().size(); ++i)
+    named.emplace_back("momentum." + parameters[i].key(), sgd.momenta()[i]);
+  if (average)
+    for (auto& tensor : named_tensors(average->network(), "ema.")) named.push_back(std::move(tensor));
+  if (scaler) {
+    named.emplace_back("scaler.scale", scaler->scale());
+    named.emplace_back("scaler.good", scaler->good());
+    named.emplace_back("scaler.skipped", scaler->skipped());
+  }
+  return named;
+}
+
+Status Step::snapshot(Snapshot& into) {
+  return attempt("checkpoint", nullptr, [&]() -> Status {
+    into.arch = impl_->options.arch;
+    into.classes = impl_->options.classes;
+    const at::NoGradGuard no_grad;
+    // A checkpoint is there to go on from: weights that have run away must not replace sound ones.
+    const at::Tensor norms = at::stack(at::_foreach_norm(impl_->network->parameters()));
+    if (!at::isfinite(norms).all().item<bool>())
+      return Error{"step", "weights", "are not finite, and are not saved",
+                   "lower optim.lr or lengthen schedule.warmup_epochs"};
+    into.source.clear();
+    into.clear_tensors();
+    copy_out(impl_->everything(), into);
+    return Done{};
+  });
+}
+
+Status Step::restore(const Snapshot& snapshot) {
+  const StepOptions& options = impl_->options;
+  if (snapshot.arch != options.arch || snapshot.classes != options.classes)
+    return Error{"checkpoint", snapshot.source,
+                 "holds a " + snapshot.arch + " with " + std::to_string(snapshot.classes) +
+                     " classes, the run is a " + options.arch + " with " + std::to_string(options.classes),
+                 "take the configuration it was made with"};
+  return attempt("checkpoint", nullptr, [&] { return copy_in(snapshot, impl_->everything()); });
+}
+
+Result<bool> Step::start_from(const Snapshot& weights) {
+  bool anew = false;
+  const Status done = attempt("weights", nullptr, [&]() -> Status {
+    Impl& it = *impl_;
+    Result<NamedTensors> fitting = fitting_weights(weights, it.weights());
+    if (!fitting) return fitting.error();
+    anew = std::ranges::none_of(*fitting, [](const auto& t) { return t.first == "model.fc.weight"; });
+    if (Status copied = copy_in(weights, *fitting); !copied) return copied;
+    if (it.average) it.average->restart();
+    return Done{};
+  });
+  if (!done) return done.error();
+  return anew;
+}
+
+Status Step::share() {
+  if (!impl_->parallel) return Done{};
+  return attempt("weights", impl_->options.ranks, [&]() -> Status {
+    std::vector<at::Tensor> tensors;
+    for (const auto& [name, tensor] : impl_->everything()) tensors.push_back(tensor.detach());
+    impl_->parallel->from_first(tensors);
+    return Done{};
+  });
+}
+
+bool Step::intact() const { return !impl_->changing; }
+
+std::int64_t Step::parameters() const {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : impl_->network->parameters()) count += parameter.numel();
+  return count;
+}
+
+}  // namespace sluice
