@@ -1,4 +1,4 @@
-// The commands around a training run: schedule, eval, lr-find.
+// The commands around a training run: schedule, eval, lr-find, doctor.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -63,6 +63,37 @@ TEST_CASE("eval: the same figures as the run recorded; needs no training images"
   }
   CHECK(told["images"] == 24);
   CHECK(told["left_out"] == 0);
+}
+
+TEST_CASE("doctor: a sound configuration passes after one real step, and leaves nothing behind") {
+  const Place place;
+  const json told = object(place.run({"doctor", "tiny.toml", "--json"}));
+  CHECK(told["ok"] == true);
+  std::vector<std::string> names;
+  for (const json& check : told["checks"]) names.push_back(check["name"]);
+  for (const char* name :
+       {"build", "CPUs", "memory", "configuration", "device", "images", "one step", "disk"})
+    CHECK_MESSAGE(std::ranges::count(names, name) == 1, name);
+  CHECK_FALSE(fs::exists(place.folder / "runs"));
+
+  const Ended machine_only = place.run({"doctor"});
+  CHECK(machine_only.code == 0);
+  CHECK(has(machine_only.out, "ok       build"));
+}
+
+TEST_CASE("doctor: what is wrong is a line with what to do, and fails") {
+  const Place place;
+  const auto fails = [&](const std::vector<std::string>& words, const std::string& line) {
+    const Ended ended = place.run(std::vector<std::string>{"doctor", "tiny.toml"} + words);
+    CAPTURE(ended.out);
+    CHECK(ended.code == 1);
+    CHECK(has(ended.out, "fail     "));
+    CHECK(has(ended.out, line));
+    CHECK(has(ended.out, "-> "));
+  };
+  fails({"--set", "train.batches=3"}, "train.batches");
+  fails({"--set", "data.train=nowhere"}, "nowhere");
+  fails({"--set", "budget.ram=1MiB"}, "budget.ram");
 }
 
 TEST_SUITE("long") {

@@ -58,6 +58,14 @@ CONFIG
   [ "$notes" = 1 ] || { echo "said $notes times: "; cat log; return 1; }
 }
 
+doctor_says_so() {
+  local said
+  said=$("$program" doctor) || { echo "$said"; return 1; }
+  echo "$said"
+  grep -E "^warning +device +.*no GPU can be used on this machine, so it runs on the CPU" <<<"$said" &&
+    grep -E "^ok +build +.*CUDA [0-9.]+, NCCL [0-9.]+" <<<"$said"
+}
+
 has_ptx_of_the_last() { "$cuobjdump" --list-ptx "$program" | grep -E "\.sm_${architectures[-1]}\."; }
 
 check "the program runs without a GPU" starts
@@ -65,6 +73,7 @@ check "it links to CUDA and NCCL" links_cuda
 check "it calls NCCL" calls_nccl
 check "it names its nodes to the profiler" has_nvtx_ranges
 check "without a GPU it trains on the CPU, and says so once" goes_on_on_the_cpu
+check "doctor says so too, and passes" doctor_says_so
 check "it holds machine code for each architecture" has_machine_code
 check "it holds PTX for later ones" has_ptx_of_the_last
 finish cuda
