@@ -24,6 +24,10 @@ const std::vector<Rule> rules{
      [](const Config& c) { return c.checkpoint.monitor.starts_with("val/ema") && c.optim.ema == 0; },
      "checkpoint.monitor is a figure of the averaged weights, and optim.ema is 0",
      "set optim.ema, or monitor val/acc1"},
+    {{"dist.timeout", "dist.heartbeat"},
+     [](const Config& c) { return c.dist.timeout <= c.dist.heartbeat; },
+     "dist.timeout is not longer than dist.heartbeat, so exchanges would fail before it is known who is lost",
+     "the defaults are 600 and 60 seconds"},
     {{"data.synth", "data.train", "data.val"},
      [](const Config& c) {
        return c.data.synth && (c.data.train.filename() != "train" || c.data.val.filename() != "val" ||

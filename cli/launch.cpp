@@ -147,7 +147,8 @@ class Launcher {
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C comes through the launcher, and once
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     const int error = posix_spawn(&pid, o_.program.c_str(), &actions, &attributes, pointers(o_.words).data(),
                                   pointers(entries).data());
     posix_spawnattr_destroy(&attributes);
@@ -195,11 +196,15 @@ class Launcher {
     child.err.drain();
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code == 0) return;
-    if (told_ != 0 && code == 128 + told_) {  // as it was told
+    const bool as_told = told_ != 0 && code == 128 + told_;
+    // Ranks agree to stop when one of them is told to: the others are on their way out, and saving.
+    const bool agreed = WIFEXITED(status) && (code == 128 + SIGINT || code == 128 + SIGTERM);
+    if (as_told || agreed) {
       if (code_ == 0) code_ = code;
+      if (!as_told && !deadline_) deadline_ = Clock::now() + o_.grace;
       return;
     }
-    if (code_ == 0 || code_ == 128 + told_) {
+    if (code_ == 0 || code_ == 128 + SIGINT || code_ == 128 + SIGTERM) {
       const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
       say("launch: rank " + std::to_string(child.rank) +
           (name ? std::string(" was killed by SIG") + name
@@ -211,7 +216,7 @@ class Launcher {
 
   // The others are told once: a second signal would end them on the spot, in the middle of saving.
   void fail(int code) {
-    if (code_ == 0) code_ = code;
+    if (code_ == 0 || code_ == 128 + SIGINT || code_ == 128 + SIGTERM) code_ = code;
     if (deadline_) return;
     deadline_ = Clock::now() + o_.grace;
     if (told_ == 0) kill_all(SIGTERM);

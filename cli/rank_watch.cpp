@@ -32,14 +32,15 @@ struct RankWatch::State {
   // a long scan of the data for one: it gets a moment to find out by itself.
   bool lost(const Error& error) {
     std::unique_lock lock(mutex);
+    const bool heard = changed.wait_for(lock, 2s, [&] { return ending || stop; });
     if (stop) {
       stop->fail(error);
       return true;
     }
-    if (changed.wait_for(lock, 2s, [&] { return ending; })) return false;
+    if (heard) return false;
     complain(error);
     std::cerr.flush();
-    _exit(exit_usage);
+    _exit(exit_failed);
   }
 
   void end_soon() {
@@ -75,6 +76,7 @@ RankWatch::~RankWatch() { state_->leave_it_to_main(); }
 void RankWatch::watch(Stop& stop) {
   const std::lock_guard lock(state_->mutex);
   state_->stop = &stop;
+  state_->changed.notify_all();
 }
 
 void RankWatch::release() { state_->leave_it_to_main(); }

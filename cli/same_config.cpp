@@ -6,8 +6,9 @@ namespace sluice {
 namespace {
 
 bool is_local(const std::string& section, const std::string& key) {
-  return section == "data" || section == "budget" || section == "pipeline" ||
-         (section == "log" && key != "every") || (section == "train" && key == "threads");
+  return (section == "data" && (key == "train" || key == "val" || key == "synth")) || section == "budget" ||
+         section == "pipeline" || (section == "log" && key != "every") ||
+         (section == "train" && key == "threads");
 }
 
 // "section.key" to value, without those that may differ.

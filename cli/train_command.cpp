@@ -95,21 +95,38 @@ struct Attendant {
   Pipeline& pipeline;
   Log& log;
   RankWatch& ranks;
+  const Trainer& trainer;
   const TrainSetup& setup;
   const std::string title;
-  Nanoseconds drawn = 0;
+  Nanoseconds drawn = 0, told_at = 0;
+  std::uint64_t begun = 0;  // when the signal came
   bool told = false;
 
   void operator()() {
     if (const int signal = caught_signal(); signal && !told) {
       told = true;
+      told_at = now_ns();
+      begun = trainer.begun();
       if (setup.trainer.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
       if (setup.trainer.place.first())
         log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") +
-                                     ": ending after this step and saving last.ckpt; once more ends at once");
+                                     (setup.trainer.place.alone() ? ": ending after this step"
+                                                                  : ": ending within two batches") +
+                                     " and saving last.ckpt; once more ends at once");
+    }
+    if (told && starving()) {
+      told = false;
+      pipeline.stop().fail({"ranks", "", "told to end, and no batch came", "go on with --resume auto"});
     }
     if (const std::optional<Error> failure = pipeline.stop().failure()) ranks.failed(*failure);
     if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
+  }
+
+  // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
+  // be gone, there is no time to wait for it: what ends processes does not wait either.
+  bool starving() const {
+    return !setup.trainer.place.alone() && now_ns() - told_at > 10'000'000'000 && !trainer.busy() &&
+           trainer.begun() == begun && !pipeline.stop().failure();
   }
 
   void draw(const Picture& picture) {
@@ -126,27 +143,28 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
                                        : !saved    ? std::optional(saved.error())
                                                    : lost;
   const Diagnosis diagnosis = diagnose(end.picture);
+  const bool finished = end.finished && !trainer.stopped_early();
   if (setup.trainer.place.first())
     log.put({"end",
              trainer.epoch(),
              trainer.steps(),
              {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
-             {{"reason", failure        ? failure->text()
-                         : end.finished ? "finished"
-                                        : "stopped"},
+             {{"reason", failure    ? failure->text()
+                         : finished ? "finished"
+                                    : "stopped"},
               {"diagnosis", diagnosis.line}}});
   if (failure) log.message(Level::error, failure->text());
   if (end.failure && !saved) log.message(Level::error, saved.error().text());
   if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
   const bool nothing_left = setup.plan.pipeline.first_batch == setup.plan.pipeline.batches;
-  if (end.finished && setup.trainer.place.first())
+  if (finished && setup.trainer.place.first())
     log.message(Level::info,
                 nothing_left ? "this run was finished already; raise train.epochs or train.max_steps to go on"
                              : diagnosis.line);
   const Status closed = log.close();
   if (!closed && !failure) complain(closed.error());
   if (failure || !closed) return exit_failed;
-  if (end.finished) return exit_done;
+  if (finished) return exit_done;
   return 128 + (setup.trainer.place.alone() ? caught_signal() : trainer.agreed_stop());
 }
 
@@ -196,7 +214,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   }
   trainer.watch_gpu(feed.gpu_figures());
 
-  Attendant attendant{*pipeline, log, ranks, p, p.trainer.folder.string()};
+  Attendant attendant{*pipeline, log, ranks, trainer, p, p.trainer.folder.string()};
   attendant.draw(pipeline->picture());
   ranks.watch(pipeline->stop());
   const RunEnd end = pipeline->run([&] { attendant(); });
@@ -231,13 +249,21 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
     ranks = std::move(*joined);
   }
   RankWatch watch(ranks);
-  Result<TrainSetup> setup = set_up_training(config, arguments, resume, *device, place, ranks);
-  if (!setup) {
-    complain(setup.error());
-    watch.failed(setup.error());
-    return exit_usage;
+  try {
+    Result<TrainSetup> setup = set_up_training(config, arguments, resume, *device, place, ranks);
+    if (!setup) {
+      complain(setup.error());
+      watch.failed(setup.error());
+      return exit_usage;
+    }
+    return run(*setup, watch);
+  } catch (const std::exception& error) {
+    const Error told{"train", "", error.what(), ""};
+    watch.release();
+    complain(told);
+    watch.failed(told);
+    return exit_failed;
   }
-  return run(*setup, watch);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "cli/train_setup.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <span>
 
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
+#include "model/checksum.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -22,6 +25,17 @@ Status cut_back(TrainerOptions& o) {
                    state.value("bad", json::object()).value("lines", std::size_t{0}));
   if (!kept) return kept.error();
   if (o.resume) o.resume->state["bad"]["lines"] = *kept;
+  return Done{};
+}
+
+// The lists of ranks that this run does not have any more: who has their images now lists them again.
+Status cut_former_ranks(const TrainerOptions& o) {
+  const Result<std::uint64_t> first = first_batch(o);
+  if (!first) return first.error();
+  const BatchPlan from = o.sequence.at(*first);
+  for (int rank = o.place.world; fs::exists(o.folder / quarantine_name(rank)); ++rank)
+    if (const Result<std::size_t> cut = cut_quarantine(o.folder / quarantine_name(rank), from); !cut)
+      return cut.error();
   return Done{};
 }
 
@@ -71,6 +85,7 @@ Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& argu
     if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked;
   }
   for (const fs::path& file : p.damaged) set_aside(file);
+  if (Status cut = cut_former_ranks(p.trainer); !cut) return cut;
   if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
   std::ofstream out(p.trainer.folder / "config.toml");
   out << "# " << version_text() << "\n" << p.trainer.config_text;
@@ -80,9 +95,28 @@ Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& argu
   return Done{};
 }
 
+// Of what the labels mean: the classes, and a sample of the images.
+std::string fingerprint(const DataSets& sets) {
+  constexpr std::size_t sample = 1000;
+  Checksum sum;
+  const auto add = [&](std::string text) {
+    text += '\n';
+    sum.add(std::as_bytes(std::span(text)));
+  };
+  for (const ImageFolder* folder : {&sets.train, &sets.val}) {
+    for (const std::string& name : folder->class_names()) add(name);
+    for (std::size_t i = 0; i < sample && i < folder->size(); ++i)
+      add(fs::path(folder->path(i * folder->size() / std::min(sample, folder->size()))).filename().string());
+  }
+  return std::to_string(sum.value());
+}
+
 // Rank 0 tells of its run; the others see that theirs is the same, and where to go on.
-Status share_run(TrainerOptions& o) {
-  json told = {{"shape", shape_of(o)},
+Status share_run(TrainerOptions& o, const DataSets& sets) {
+  json shape = shape_of(o);
+  shape["model.device"] = o.device;
+  shape["classes and images"] = fingerprint(sets);
+  json told = {{"shape", shape},
                {"config", o.config_text},
                {"folder", o.folder.string()},
                {"state", o.resume ? o.resume->state : json()},
@@ -147,7 +181,7 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (place.first())
     if (Status opened = open_run(p, config, arguments, resume); !opened) return opened.error();
   if (ranks)
-    if (Status shared = share_run(p.trainer); !shared) return shared.error();
+    if (Status shared = share_run(p.trainer, *p.sets); !shared) return shared.error();
   const Result<std::uint64_t> first = first_batch(p.trainer);
   if (!first) return first.error();
   p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;

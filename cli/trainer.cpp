@@ -116,17 +116,24 @@ Status Trainer::begin() {
          (*anew ? ", with a new classifier for this run's classes" : ""));
     o_.weights.reset();
   }
+  const bool from_others = o_.resume.has_value() || !o_.config.model.weights.empty();
   if (o_.resume && o_.place.first()) {
     if (Status restored = step->restore(*o_.resume); !restored) return restored;
     o_.resume.reset();
   }
-  if (o_.ranks)
+  if (o_.ranks && from_others)
     if (Status shared = step->share(); !shared) return shared;
   step_.emplace(std::move(*step));
   return Done{};
 }
 
 Status Trainer::step(Batch& batch) {
+  ++begun_;
+  const struct Busy {
+    std::atomic<bool>& flag;
+    explicit Busy(std::atomic<bool>& f) : flag(f) { flag = true; }
+    ~Busy() { flag = false; }
+  } busy(busy_);
   const BatchPlan plan = o_.sequence.at(batch.number);
   OnDevice& on_device = DeviceFeed::of(batch);
   if (plan.in_phase == 0 || !phase_.started()) phase_.start();
@@ -137,7 +144,10 @@ Status Trainer::step(Batch& batch) {
   if (!noted || stop_signal_ != 0) {
     on_device.batch.release();
     told_.reset();
-    if (stop_signal_ != 0) stop_->request();
+    if (stop_signal_ != 0) {
+      stopped_early_ = true;
+      stop_->request();
+    }
     return noted;
   }
   phase_.images(static_cast<std::uint64_t>(on_device.batch.count) * o_.sequence.shape().ranks);
@@ -159,10 +169,12 @@ Status Trainer::over() {
 }
 
 // A write that failed earlier is tried again: the disk may have room by now. Without the others, the figures
-// since the last record are lost; where one was due, the step is lost as well, so that none is left out.
+// since the last record are lost. On a GPU the last steps may still be queued when a rank is lost, and would
+// be finished with gradients of fewer ranks: there the last checkpoint is the one before.
 Status Trainer::finish() {
   Status saved = keeper_.wait();
-  if (step_ && sound_ && !unrecorded_ && (unsaved_ || (!saved && steps_ > 0))) {
+  const bool surely_finished = o_.device == "cpu" || together();
+  if (step_ && sound_ && surely_finished && (unsaved_ || (!saved && steps_ > 0))) {
     saved = save(together() && (unsaved_ || !o_.ranks));
     if (!saved && o_.ranks && sound_ && unsaved_) saved = save(false);  // one was lost just now
     if (Status written = keeper_.wait(); saved) saved = std::move(written);
@@ -194,7 +206,12 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
                                   static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
   const Mix mix = choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.size);
   sound_ = false;
-  if (Status done = step_->train(std::move(batch), {lr, plan.step, mix}); !done) {
+  const bool record =
+      plan.ends_step &&
+      (plan.last_of_phase() || (plan.step + 1) % static_cast<std::uint64_t>(o_.config.log.every) == 0);
+  TrainStep how(lr, plan.step, mix);
+  how.read_back = record;
+  if (Status done = step_->train(std::move(batch), how); !done) {
     sound_ = o_.ranks && step_->intact();  // the others' failure may have left this rank's weights alone
     return done;
   }
@@ -208,10 +225,8 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   validated_ = false;
   monitored_.reset();
   settled_bad_ = bad_.state();
-  if (steps_ % static_cast<std::uint64_t>(o_.config.log.every) == 0 || plan.last_of_phase()) {
-    unrecorded_ = o_.ranks != nullptr;
+  if (record) {
     if (Status read = read_back(lr); !read) return read;
-    unrecorded_ = false;
     record_training(plan.epoch, lr);
   }
   report(plan);

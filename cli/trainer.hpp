@@ -3,6 +3,7 @@
 // nodes/step. With several ranks, all do the same at the same batch, and rank 0 alone records and saves.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,6 +61,11 @@ class Trainer {
   [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(steps_); }
   // The signal that all ranks have agreed to stop for; 0: none. Alone there is nobody to agree with.
   [[nodiscard]] int agreed_stop() const { return stop_signal_; }
+  // A batch that was there was not trained.
+  [[nodiscard]] bool stopped_early() const { return stopped_early_; }
+  // On any thread: batches begun so far, and whether one is being worked on.
+  [[nodiscard]] std::uint64_t begun() const { return begun_; }
+  [[nodiscard]] bool busy() const { return busy_; }
 
  private:
   Status agree(const BatchPlan* plan, std::uint64_t bad);
@@ -91,13 +97,15 @@ class Trainer {
   BadImages bad_;
   nlohmann::json settled_bad_ = bad_.state();  // as of the position
   std::optional<Step> step_;
+  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<bool> busy_{false};
+  bool stopped_early_ = false;
 
   std::uint64_t steps_ = 0;          // finished; with `validated_` the position
   bool validated_ = false;           // the validation after the last step is finished too
   bool sound_ = true;                // the weights are not in mid-change, nor known to be not finite
   std::optional<double> monitored_;  // of the validation after the last step
   bool unsaved_ = false, saved_here_ = false;
-  bool unrecorded_ = false;        // the last step's record was due, and its figures could not be had
   std::optional<BatchPlan> told_;  // whose bad images the next exchange tells
   std::uint64_t untold_ = 0;       // bad images of batches that other ranks do not have
   int stop_signal_ = 0;

@@ -134,7 +134,8 @@ struct Norm : torch::autograd::Function<Norm> {
 
 bool is_ours(const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
   return norm->is_training() && images.is_cpu() && images.scalar_type() == at::kFloat &&
-         images.is_contiguous(at::MemoryFormat::ChannelsLast);
+         images.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+         images.numel() > images.size(1);  // of one value there is no variance: torch says so
 }
 
 // What is not there must be no tensor at all: autograd refuses undefined ones.
@@ -171,8 +172,7 @@ at::Tensor normalise_add_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& im
                               const at::Tensor& other) {
   const bool alike = other.scalar_type() == images.scalar_type() && other.sizes() == images.sizes() &&
                      other.is_contiguous(at::MemoryFormat::ChannelsLast);
-  if (is_ours(norm, images) && alike && images.size(0) * images.size(2) * images.size(3) > 1)
-    return apply(norm, images, other, true);
+  if (is_ours(norm, images) && alike) return apply(norm, images, other, true);
   return (normalise(norm, images) += other).relu_();
 }
 

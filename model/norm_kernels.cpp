@@ -18,7 +18,8 @@ using Index = std::int64_t;
 
 constexpr Index block = 32;  // rows whose sums are kept in single precision
 
-SLUICE_ROW void moments_of(const float* x, const float* pivot, Index c, float* sum, float* squares) {
+SLUICE_ROW void moments_of(const float* __restrict x, const float* __restrict pivot, Index c,
+                           float* __restrict sum, float* __restrict squares) {
   for (Index i = 0; i < c; ++i) {
     const float d = x[i] - pivot[i];
     sum[i] += d;
@@ -26,57 +27,67 @@ SLUICE_ROW void moments_of(const float* x, const float* pivot, Index c, float* s
   }
 }
 
-SLUICE_ROW void rectify(const float* x, const Line& l, Index c, float* out) {
+SLUICE_ROW void rectify(const float* __restrict x, Line l, Index c, float* __restrict out) {
+  const float* __restrict scale = l.scale, * __restrict shift = l.shift;
   for (Index i = 0; i < c; ++i) {
-    const float y = x[i] * l.scale[i] + l.shift[i];
+    const float y = x[i] * scale[i] + shift[i];
     out[i] = y < 0 ? 0 : y;
   }
 }
 
-SLUICE_ROW void rectify_sum(const float* x, const float* other, const Line& l, Index c, float* out) {
+SLUICE_ROW void rectify_sum(const float* __restrict x, const float* __restrict other, Line l, Index c,
+                            float* __restrict out) {
+  const float* __restrict scale = l.scale, * __restrict shift = l.shift;
   for (Index i = 0; i < c; ++i) {
-    const float y = x[i] * l.scale[i] + l.shift[i] + other[i];
+    const float y = x[i] * scale[i] + shift[i] + other[i];
     out[i] = y < 0 ? 0 : y;
   }
 }
 
-SLUICE_ROW void add(const float* x, const float* g, const float* mean, Index c, float* plain,
-                    float* weighted) {
+SLUICE_ROW void add(const float* __restrict x, const float* __restrict g, const float* __restrict mean,
+                    Index c, float* __restrict plain, float* __restrict weighted) {
   for (Index i = 0; i < c; ++i) {
     plain[i] += g[i];
     weighted[i] += g[i] * (x[i] - mean[i]);
   }
 }
 
-SLUICE_ROW void add_by_input(const float* x, const float* g, const float* mean, const Line& l, Index c,
-                             float* plain, float* weighted) {
+SLUICE_ROW void add_by_input(const float* __restrict x, const float* __restrict g,
+                             const float* __restrict mean, Line l, Index c, float* __restrict plain,
+                             float* __restrict weighted) {
+  const float* __restrict scale = l.scale, * __restrict shift = l.shift;
   for (Index i = 0; i < c; ++i) {
-    const float passed = x[i] * l.scale[i] + l.shift[i] <= 0 ? 0 : g[i];
+    const float all = g[i], passed = x[i] * scale[i] + shift[i] <= 0 ? 0 : all;
     plain[i] += passed;
     weighted[i] += passed * (x[i] - mean[i]);
   }
 }
 
-SLUICE_ROW void add_by_output(const float* x, const float* g, const float* mean, const float* y, Index c,
-                              float* to, float* plain, float* weighted) {
+SLUICE_ROW void add_by_output(const float* __restrict x, const float* __restrict g,
+                              const float* __restrict mean, const float* __restrict y, Index c,
+                              float* __restrict to, float* __restrict plain, float* __restrict weighted) {
   for (Index i = 0; i < c; ++i) {
-    const float passed = y[i] <= 0 ? 0 : g[i];
+    const float all = g[i], passed = y[i] <= 0 ? 0 : all;
     to[i] = passed;
     plain[i] += passed;
     weighted[i] += passed * (x[i] - mean[i]);
   }
 }
 
-SLUICE_ROW void differentiate(const float* x, const float* g, const Slopes& s, Index c, float* out) {
+SLUICE_ROW void differentiate(const float* __restrict x, const float* __restrict g, Slopes s, Index c,
+                              float* __restrict out) {
+  const float* __restrict slope_scale = s.scale, * __restrict slope_average = s.average, * __restrict slope_mean = s.mean, * __restrict slope_covariant = s.covariant;
   for (Index i = 0; i < c; ++i)
-    out[i] = s.scale[i] * (g[i] - s.average[i] - (x[i] - s.mean[i]) * s.covariant[i]);
+    out[i] = slope_scale[i] * (g[i] - slope_average[i] - (x[i] - slope_mean[i]) * slope_covariant[i]);
 }
 
-SLUICE_ROW void differentiate_by_input(const float* x, const float* g, const Slopes& s, const Line& l,
-                                       Index c, float* out) {
+SLUICE_ROW void differentiate_by_input(const float* __restrict x, const float* __restrict g, Slopes s, Line l,
+                                       Index c, float* __restrict out) {
+  const float* __restrict slope_scale = s.scale, * __restrict slope_average = s.average, * __restrict slope_mean = s.mean, * __restrict slope_covariant = s.covariant;
+  const float* __restrict scale = l.scale, * __restrict shift = l.shift;
   for (Index i = 0; i < c; ++i) {
-    const float passed = x[i] * l.scale[i] + l.shift[i] <= 0 ? 0 : g[i];
-    out[i] = s.scale[i] * (passed - s.average[i] - (x[i] - s.mean[i]) * s.covariant[i]);
+    const float all = g[i], passed = x[i] * scale[i] + shift[i] <= 0 ? 0 : all;
+    out[i] = slope_scale[i] * (passed - slope_average[i] - (x[i] - slope_mean[i]) * slope_covariant[i]);
   }
 }
 

@@ -128,6 +128,9 @@ std::string missing(Ranks::Impl& it, const std::vector<std::string>& keys) {
 Status gather(Ranks::Impl& it) {
   const Place& place = it.options.place;
   const std::string own = std::to_string(place.rank);
+  if (it.store->add("joined/" + own, 1) > 1)
+    return Error{"ranks", "rank " + own, "is there already",
+                 "an earlier run has not ended yet, or two processes have this number"};
   it.store->set(beat_key(place.rank), bytes(no_beat));
   it.store->set(fail_key(place.rank), bytes(no_failure));
   it.store->set("address/" + own, bytes(local_address(place.address, place.port)));

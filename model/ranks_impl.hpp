@@ -1,4 +1,4 @@
-// What Ranks holds of torch; for model/ranks.cpp and model/parallel.cpp alone.
+// What Ranks holds of torch; for model/ranks.cpp, model/ranks_groups.cpp and model/parallel.cpp alone.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct Ranks::Impl {
   c10::intrusive_ptr<c10d::Store> store;
   std::vector<std::string> hosts;
   c10::intrusive_ptr<c10d::ProcessGroup> group;  // of weights, gradients and sums; used by one thread
-  c10::intrusive_ptr<c10d::Backend> small;       // of exchange, which another thread uses
+  c10::intrusive_ptr<c10d::Backend> small;       // of exchange: it must not queue behind gradients
   std::vector<Socket> sockets;                   // of both, where they are Gloo's
   std::vector<Socket> store_sockets;             // a store that is cut off answers nothing, not even an end
   std::unique_ptr<Heartbeat> heartbeat;

@@ -107,9 +107,10 @@ Result<StepSums> Step::read_back() {
   StepSums sums;
   const Status done = attempt("metrics", impl_->options.ranks, [&]() -> Status {
     Impl& it = *impl_;
-    std::vector<at::Tensor> parts{
-        at::cat({it.train_sums.values(), it.eval_sums.values(), it.ema_sums.values()})};
-    if (it.parallel) it.parallel->sum(parts[0]);
+    const bool taken = it.taken.has_value();
+    const at::Tensor train = taken ? *std::exchange(it.taken, std::nullopt) : it.train_sums.values();
+    std::vector<at::Tensor> parts{at::cat({train, it.eval_sums.values(), it.ema_sums.values()})};
+    if (it.parallel && !taken) it.parallel->sum(parts[0]);
     if (it.scaler) parts.push_back(at::stack({it.scaler->scale(), it.scaler->skipped()}).to(at::kDouble));
     const at::Tensor all = at::cat(parts).cpu();
     const double* values = all.const_data_ptr<double>();

@@ -55,6 +55,9 @@ struct TrainStep {
   double lr;
   std::uint64_t steps;  // optimiser steps finished before
   Mix mix;
+  // read_back follows this step: with ranks its sums are taken before the weights change, so that a rank that
+  // is lost meanwhile costs the step and not its record.
+  bool read_back = false;
 };
 
 // Sums over the images of all ranks since the last read_back. Masked images (label -1) are in none of them.

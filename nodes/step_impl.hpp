@@ -113,6 +113,11 @@ struct Step::Impl {
   }
 
   void end_step(const TrainStep& how) {
+    if (parallel && how.read_back) {
+      at::Tensor values = train_sums.values() + step_sums.values();
+      parallel->sum(values);
+      taken = values;
+    }
     changing = true;
     optimise(how.lr);
     if (average) average->update(how.steps + 1);
@@ -201,6 +206,7 @@ struct Step::Impl {
   Input input;
   Running step_sums;  // of the step under way
   Running train_sums, eval_sums, ema_sums;
+  std::optional<at::Tensor> taken;  // training sums over all ranks, for the read_back that follows
   int pending = 0;                  // batches of the step under way
   bool under_way = false;           // from a step's first batch to its end
   bool changing = false;            // within the optimiser

@@ -28,6 +28,9 @@ TEST_CASE("ranks that would train differently are refused, with the key") {
   CHECK(refused(b) ==
         "ranks: rank 3: train.epochs is 7, and 90 on rank 0; give all ranks the same configuration");
   b = a;
+  b.data.subset_seed = 7;
+  CHECK(refused(b).find("data.subset_seed is 7") != std::string::npos);
+  b = a;
   b.log.every = 3;
   CHECK(refused(b).find("log.every is 3") != std::string::npos);
   b = a;
