@@ -98,6 +98,7 @@ Status Step::eval(DeviceBatch&& batch) {
     it.network->eval();
     it.eval_sums.add(it.forward(it.network, images, labels));
     if (it.average) it.ema_sums.add(it.forward(it.average->network(), images, labels));
+    it.evaluated = true;
     return Done{};
   };
   return attempt("validation batch", impl_->options.ranks, [&] { return impl_->within_memory(batch, work); });
@@ -111,6 +112,11 @@ Result<StepSums> Step::read_back() {
     const at::Tensor train = taken ? *std::exchange(it.taken, std::nullopt) : it.train_sums.values();
     std::vector<at::Tensor> parts{at::cat({train, it.eval_sums.values(), it.ema_sums.values()})};
     if (it.parallel && !taken) it.parallel->sum(parts[0]);
+    if (it.parallel && taken && it.evaluated) {
+      at::Tensor rest = parts[0].slice(0, Running::width);
+      it.parallel->sum(rest);
+    }
+    it.evaluated = false;
     if (it.scaler) parts.push_back(at::stack({it.scaler->scale(), it.scaler->skipped()}).to(at::kDouble));
     const at::Tensor all = at::cat(parts).cpu();
     const double* values = all.const_data_ptr<double>();

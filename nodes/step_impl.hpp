@@ -207,6 +207,7 @@ struct Step::Impl {
   Running step_sums;  // of the step under way
   Running train_sums, eval_sums, ema_sums;
   std::optional<at::Tensor> taken;  // training sums over all ranks, for the read_back that follows
+  bool evaluated = false;           // a batch since the last read_back
   int pending = 0;                  // batches of the step under way
   bool under_way = false;           // from a step's first batch to its end
   bool changing = false;            // within the optimiser
