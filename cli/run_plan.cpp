@@ -66,7 +66,6 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   const int out = static_cast<int>(c.data.image_size);
 
   AugmentOptions& augment = plan.data.augment;
-  augment.flip = c.augment.flip;
   augment.policy = c.augment.policy == "trivial_wide" ? Policy::trivial_wide : Policy::none;
   augment.erase = c.augment.erase;
 
@@ -110,6 +109,8 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   plan.data.decode.resize = static_cast<int>(c.data.val_resize);
   plan.data.decode.scale = c.augment.scale;
   plan.data.decode.ratio = c.augment.ratio;
+  plan.data.decode.flip = c.augment.flip;
+  plan.data.decode.fast = c.augment.decode == "fast";
   plan.data.decode.thread_scratch = r.thread_scratch;
   plan.data.decode.max_scratch = r.max_scratch;
   return plan;

@@ -80,7 +80,8 @@ struct State {
 
   Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
     const DecodeOutcome outcome = decoders.with_one([&](JpegDecoder& decoder) {
-      return decode_sample(decoder, pieces, t.split == Split::train, random(t, Purpose::crop), options.decode,
+      return decode_sample(decoder, pieces, t.split == Split::train,
+                           {random(t, Purpose::crop), random(t, Purpose::flip)}, options.decode,
                            options.decode.thread_scratch, slot.place(t.place).data());
     });
     if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
@@ -93,8 +94,7 @@ struct State {
     if (t.split != Split::train) return {};
     copies.with_one([&](Mapping& copy) {
       sluice::augment(slot.place(t.place).data(), out_size(options), options.augment,
-                      {random(t, Purpose::flip), random(t, Purpose::augment), random(t, Purpose::erase)},
-                      copy.bytes());
+                      {random(t, Purpose::augment), random(t, Purpose::erase)}, copy.bytes());
     });
     return {};
   }

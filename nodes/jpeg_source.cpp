@@ -46,17 +46,6 @@ void on_progress(j_common_ptr info) {
     fail(info, "more than 500 scans");
 }
 
-// Makes the next piece that is not empty the current one.
-bool advance(JpegSource& source) {
-  while (source.next < source.pieces.size()) {
-    const auto piece = source.pieces[source.next++];
-    source.base.next_input_byte = piece.data();
-    source.base.bytes_in_buffer = piece.size();
-    if (!piece.empty()) return true;
-  }
-  return false;
-}
-
 boolean on_empty(j_decompress_ptr info) {
   if (!advance(*reinterpret_cast<JpegSource*>(info->src)))
     fail(reinterpret_cast<j_common_ptr>(info), "truncated: the file ends before the image does");
@@ -99,6 +88,16 @@ void rewind(JpegSource& source, Pieces pieces) {
   source.next = 0;
   source.base.next_input_byte = nullptr;
   source.base.bytes_in_buffer = 0;
+}
+
+bool advance(JpegSource& source) {
+  while (source.next < source.pieces.size()) {
+    const auto piece = source.pieces[source.next++];
+    source.base.next_input_byte = piece.data();
+    source.base.bytes_in_buffer = piece.size();
+    if (!piece.empty()) return true;
+  }
+  return false;
 }
 
 bool has_end_marker(const JpegSource& source) {

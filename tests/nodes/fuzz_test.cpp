@@ -69,9 +69,12 @@ void decode_mutants(int count, std::uint64_t seed) {
     Random random(seed, 0, static_cast<std::uint64_t>(i), Purpose::synth);
     const Bytes file = mutate(seeds[random.below(static_cast<std::uint32_t>(seeds.size()))], random);
     const auto pieces = in_pieces(file, 1 + random.below(2000));
-    const DecodeOutcome outcome = decode_sample(decoder, pieces, random.below(2) == 0,
-                                                Random(seed, 1, static_cast<std::uint64_t>(i), Purpose::crop),
-                                                options, options.thread_scratch, out.data());
+    const auto stream = [&](Purpose purpose) {
+      return Random(seed, 1, static_cast<std::uint64_t>(i), purpose);
+    };
+    const DecodeOutcome outcome =
+        decode_sample(decoder, pieces, random.below(2) == 0, {stream(Purpose::crop), stream(Purpose::flip)},
+                      options, options.thread_scratch, out.data());
     ++(std::holds_alternative<Done>(outcome) ? decoded : refused);
     if (const Error* error = std::get_if<Error>(&outcome)) REQUIRE_FALSE(error->cause.empty());
   }
