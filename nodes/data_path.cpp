@@ -66,8 +66,10 @@ struct State {
   }
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
+    thread_local std::string path;
+    folder(t).path(t.index, path);
     return read_file(
-        folder(t).path(t.index), options.read,
+        path, options.read,
         [&](std::size_t bytes, std::vector<iovec>& where) {
           for (std::uint8_t* chunk : take(bytes)) {
             where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});

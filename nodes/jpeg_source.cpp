@@ -117,12 +117,14 @@ bool has_end_marker(const JpegSource& source) {
 }
 
 std::string not_a_jpeg(Pieces pieces) {
-  std::string head;
+  std::array<char, 64> first{};
+  std::size_t length = 0;
   for (const auto piece : pieces) {
-    head.append(reinterpret_cast<const char*>(piece.data()),
-                std::min<std::size_t>(piece.size(), 64 - head.size()));
-    if (head.size() == 64) break;
+    const std::size_t part = std::min(piece.size(), first.size() - length);
+    std::copy_n(piece.begin(), part, first.begin() + length);
+    length += part;
   }
+  const std::string_view head(first.data(), length);
   if (head.empty()) return "empty file";
   const auto starts = [&head](std::string_view text) { return head.starts_with(text); };
   if (starts("\xFF\xD8\xFF")) return {};

@@ -110,8 +110,12 @@ TEST_CASE("huffman: damaged data are refused, or decoded as libjpeg decodes them
     CAPTURE(i);
     if (own) {
       // libjpeg's reads ahead, and gives up where all of the image but nothing else is there.
-      REQUIRE((reference || shortened));
-      if (reference) REQUIRE(*own == *reference);
+      const bool has_end = jpeg.end()[-2] == 0xFF && jpeg.end()[-1] == 0xD9;
+      REQUIRE((reference || !has_end));
+      // After two 0xFF in a row libjpeg decodes an MCU again, on top of what it had made of it: no reference.
+      constexpr std::uint8_t padding[] = {0xFF, 0xFF};
+      const bool padded = !std::ranges::search(jpeg, padding).empty();
+      if (reference && !padded) REQUIRE(*own == *reference);
       ++same;
     } else {
       ++refused;
