@@ -88,6 +88,7 @@ struct JpegDecoder::State {
   Resampler resampler;
   std::vector<std::uint8_t> rows;  // two
   bool opened = false;
+  bool resampling = true;
 
   State() {
     install(info, errors);
@@ -177,7 +178,7 @@ void JpegDecoder::State::read_rows() {
         pixels[i] = targets[i];
       }
     }
-    resampler.push(pixels[0], wanted == 2 ? pixels[1] : nullptr);
+    if (resampling) resampler.push(pixels[0], wanted == 2 ? pixels[1] : nullptr);
     y += static_cast<int>(wanted);
   }
 }
@@ -201,6 +202,8 @@ Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* 
   jpeg_abort_decompress(&info);
   return Done{};
 }
+
+void JpegDecoder::without_resampling(bool without) { state_->resampling = !without; }
 
 std::size_t JpegDecoder::held_bytes() const {
   return state_->rows.capacity() + state_->resampler.held_bytes();

@@ -46,6 +46,8 @@ class JpegDecoder {
   Status decode(const View& view, JpegQuality quality, std::uint8_t* out, std::size_t stride,
                 std::size_t scratch_limit);
 
+  void without_resampling(bool without);  // for measurements: rows are decoded and dropped
+
   [[nodiscard]] std::size_t held_bytes() const;  // kept between images
   void release();                                // gives that back
 

@@ -84,8 +84,7 @@ int with_retries(const ReadOptions& options, const Stop& stop, FunctionRef<int()
   }
 }
 
-Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place,
-                  const Stop& stop) {
+Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place, const Stop& stop) {
   thread_local std::vector<iovec> where, copy;
   Outcome outcome;
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first

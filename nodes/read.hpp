@@ -31,7 +31,6 @@ struct ReadOptions {
 [[nodiscard]] bool may_pass(int error);
 
 // Calls `attempt` until it succeeds (0) or fails for good; returns the last error number.
-[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop,
-                               FunctionRef<int()> attempt);
+[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop, FunctionRef<int()> attempt);
 
 }  // namespace sluice
