@@ -134,7 +134,7 @@ std::string not_a_jpeg(Pieces pieces) {
   };
   if (starts("\x89PNG")) return named("PNG signature");
   if (starts("GIF87a") || starts("GIF89a")) return named("GIF signature");
-  if (starts("RIFF") && head.substr(8, 4) == "WEBP") return named("WebP signature");
+  if (starts("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP") return named("WebP signature");
   if (starts(std::string_view("II*\0", 4)) || starts(std::string_view("MM\0*", 4)))
     return named("TIFF signature");
   if (starts("BM")) return named("BMP signature");

@@ -272,6 +272,7 @@ TEST_CASE("large segments are skipped across pieces, and their content is not ta
 TEST_CASE("what is not a JPEG is named") {
   CHECK(cause_of("") == "empty file");
   CHECK(cause_of("\x89PNG\r\n\x1a\n") == "not a JPEG (starts with PNG signature)");
+  CHECK(cause_of("RIFF") == "not a JPEG (starts with plain text)");  // too short for a WebP
   CHECK(cause_of("GIF89a....") == "not a JPEG (starts with GIF signature)");
   CHECK(cause_of("BM\x01\x02\x03") == "not a JPEG (starts with BMP signature)");
   CHECK(cause_of("RIFF1234WEBPVP8 ") == "not a JPEG (starts with WebP signature)");
