@@ -56,6 +56,22 @@ struct StepBench {
 };
 // The time of a training step by itself, on a batch of noise in memory.
 int bench_step_command(const ConfigArguments& arguments, const StepBench& bench);
+struct DataBench {
+  unsigned threads = 0;  // 0: all CPUs
+  std::uint64_t images = 1536;
+  int rounds = 5;
+  bool json = false;
+};
+// The data path against a bare full decode of the same files.
+int bench_data_command(const ConfigArguments& arguments, const DataBench& bench);
+
+struct ShowArguments {
+  std::string split = "train";
+  std::uint64_t batch = 0;
+  std::string npy, sheet;  // files to write, if not empty
+};
+// One batch as the network will get it.
+int show_command(const ConfigArguments& arguments, const ShowArguments& asked);
 [[nodiscard]] std::string version_text();
 
 // The configuration, or nothing after its errors have been printed.
@@ -64,5 +80,7 @@ void complain(const Error& error);  // "sluice: ..." on stderr
 
 // The tree that data.synth stands for, if it is not there yet.
 Status make_synth_tree(const Config& config);
+// The same, unless data.train is there already: for commands that need nothing else.
+Status make_training_tree(const Config& config);
 
 }  // namespace sluice

@@ -40,7 +40,7 @@ struct Config {
   struct Augment {
     Range scale{0.08, 1.0}, ratio{3.0 / 4.0, 4.0 / 3.0};
     double flip = 0.5, erase = 0.0;
-    std::string policy = "none";
+    std::string policy = "none", decode = "exact";
     double mixup = 0.0, cutmix = 0.0, mix = 1.0, mix_switch = 0.5;
   } augment;
   struct Model {

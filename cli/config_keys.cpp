@@ -85,6 +85,11 @@ const std::vector<Key> keys{
      .unit = "batches", .meaning = "Batches being filled or waiting for the device: at least one of each.",
      .memory = "one batch slot each: batch × image_size² × 3 bytes"},
 
+    {.name = "augment.decode", .slot = at<&Config::augment, &Config::Augment::decode>,
+     .choices = {"exact", "fast"},
+     .meaning = "How pixels of training images are computed: `\"exact\"` as Pillow resizes them, `\"fast\"` with shorter "
+                "weights, one level off here and there. Both decode a crop at least twice the output at half its size. "
+                "Validation is always exact and whole."},
     {.name = "augment.scale", .slot = at<&Config::augment, &Config::Augment::scale>, .limits = {0, 1, true},
      .unit = "share of the area", .meaning = "How much of the image a random crop covers."},
     {.name = "augment.ratio", .slot = at<&Config::augment, &Config::Augment::ratio>, .limits = {0, 100, true},

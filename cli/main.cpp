@@ -121,6 +121,28 @@ int main(int count, char** words) {
       ->check(CLI::Range(0, 1000000));
   bench_step->add_flag("--json", step_bench.json, "Print one JSON object");
 
+  DataBench data_bench;
+  CLI::App* bench_data =
+      takes_config(bench->add_subcommand(
+                       "data", "The data path against a bare full decode of the same files; needs no device"),
+                   "Configuration file (TOML)");
+  bench_data->add_option("--threads", data_bench.threads, "Decode threads, and CPUs to keep to; 0: all")
+      ->check(CLI::Range(0, 1024));
+  bench_data->add_option("--images", data_bench.images, "Images in a round")->capture_default_str();
+  bench_data->add_option("--rounds", data_bench.rounds, "Rounds of both, in turns")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  bench_data->add_flag("--json", data_bench.json, "Print one JSON object");
+
+  ShowArguments to_show;
+  CLI::App* show = takes_config(app.add_subcommand("show", "One batch as the network will get it"),
+                                "Configuration file (TOML)");
+  show->add_option("--split", to_show.split, "train or val")->check(CLI::IsMember({"train", "val"}));
+  show->add_option("--batch", to_show.batch, "Which, from 0")->capture_default_str();
+  show->add_option("--npy", to_show.npy, "Write pixels as a NumPy array, and labels beside it")
+      ->type_name("FILE.npy");
+  show->add_option("--sheet", to_show.sheet, "Write a contact sheet with labels")->type_name("FILE.jpg");
+
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
@@ -147,6 +169,8 @@ int main(int count, char** words) {
     if (*export_weights) return export_command(checkpoint, weights, averaged);
     if (*doctor) return doctor_command(arguments, as_json);
     if (*make) return synth_command(synth);
+    if (*bench_data) return bench_data_command(arguments, data_bench);
+    if (*show) return show_command(arguments, to_show);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {
     std::cerr << "sluice: " << error.what() << "\n";

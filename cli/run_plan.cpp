@@ -34,14 +34,6 @@ std::size_t beside_the_data_path(const Config& c, const std::string& device) {
   return bytes;
 }
 
-FolderOptions folder_options(const Config& c) {
-  FolderOptions options;
-  options.exclude = c.data.exclude;
-  options.classes = static_cast<std::size_t>(c.data.classes);
-  options.subset_seed = static_cast<std::uint64_t>(c.data.subset_seed);
-  return options;
-}
-
 unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<std::int64_t>(n, 1)); }
 
 }  // namespace
@@ -66,7 +58,6 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   const int out = static_cast<int>(c.data.image_size);
 
   AugmentOptions& augment = plan.data.augment;
-  augment.flip = c.augment.flip;
   augment.policy = c.augment.policy == "trivial_wide" ? Policy::trivial_wide : Policy::none;
   augment.erase = c.augment.erase;
 
@@ -110,9 +101,19 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   plan.data.decode.resize = static_cast<int>(c.data.val_resize);
   plan.data.decode.scale = c.augment.scale;
   plan.data.decode.ratio = c.augment.ratio;
+  plan.data.decode.flip = c.augment.flip;
+  plan.data.decode.fast = c.augment.decode == "fast";
   plan.data.decode.thread_scratch = r.thread_scratch;
   plan.data.decode.max_scratch = r.max_scratch;
   return plan;
+}
+
+FolderOptions folder_options(const Config& c) {
+  FolderOptions options;
+  options.exclude = c.data.exclude;
+  options.classes = static_cast<std::size_t>(c.data.classes);
+  options.subset_seed = static_cast<std::uint64_t>(c.data.subset_seed);
+  return options;
 }
 
 Result<DataSets> scan_data(const Config& c) {

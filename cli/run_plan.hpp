@@ -23,6 +23,7 @@ struct RunPlan {
                                        const std::string& device, std::size_t index_bytes,
                                        unsigned local_ranks = 1);
 
+[[nodiscard]] FolderOptions folder_options(const Config& config);
 // The folders of `data.train` and `data.val`, scanned.
 [[nodiscard]] Result<DataSets> scan_data(const Config& config);
 // `data.val` alone, in both places.

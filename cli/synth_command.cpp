@@ -29,6 +29,10 @@ int synth_command(const SynthOptions& options) {
   return exit_failed;
 }
 
+Status make_training_tree(const Config& config) {
+  return std::filesystem::exists(config.data.train) ? Status(Done{}) : make_synth_tree(config);
+}
+
 Status make_synth_tree(const Config& config) {
   namespace fs = std::filesystem;
   if (!config.data.synth || (fs::exists(config.data.train) && fs::exists(config.data.val))) return Done{};

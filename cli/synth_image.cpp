@@ -99,7 +99,7 @@ bool in_layout(int layout, float x, float y) {
   return true;
 }
 
-void choose_shape(Picture& picture, int size, Random& random) {
+void choose_shape(Painting& picture, int size, Random& random) {
   constexpr std::array<double, 6> ratios{0.75, 0.75, 0.75, 0.667, 1.0, 0.6};
   const double ratio = ratios[random.below(ratios.size())] * random.uniform(0.97, 1.03);
   const double longer = random.uniform() < 0.6 ? size : size * random.uniform(0.7, 1.25);
@@ -126,8 +126,8 @@ Palette choose_palette(const PictureOptions& options, Random& random) {
 
 }  // namespace
 
-Picture paint(const PictureOptions& options, Random& random) {
-  Picture picture;
+Painting paint(const PictureOptions& options, Random& random) {
+  Painting picture;
   choose_shape(picture, options.size, random);
   const Palette palette = choose_palette(options, random);
   const int kind = options.label % 10, style = options.label / 10 % 5, layout = options.label / 50 % 4;

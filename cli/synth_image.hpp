@@ -11,7 +11,7 @@ namespace sluice {
 
 constexpr int synth_classes_limit = 1000;
 
-struct Picture {
+struct Painting {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgb;  // rows of width * 3 bytes
 };
@@ -22,7 +22,7 @@ struct PictureOptions {
   int size = 500;    // the longer side, about
 };
 
-[[nodiscard]] Picture paint(const PictureOptions& options, Random& random);
+[[nodiscard]] Painting paint(const PictureOptions& options, Random& random);
 
 // How it is stored; ImageNet has a few grey and a few progressive files too.
 struct Storage {
@@ -32,7 +32,7 @@ struct Storage {
 };
 [[nodiscard]] Storage choose_storage(Random& random);
 
-[[nodiscard]] std::vector<std::uint8_t> encode_jpeg(const Picture& picture,
+[[nodiscard]] std::vector<std::uint8_t> encode_jpeg(const Painting& picture,
                                                     const Storage& storage);  // empty: failed
 
 }  // namespace sluice

@@ -52,7 +52,7 @@ bool compress(const std::uint8_t* rgb, unsigned width, unsigned height, const St
 
 }  // namespace
 
-std::vector<std::uint8_t> encode_jpeg(const Picture& picture, const Storage& storage) {
+std::vector<std::uint8_t> encode_jpeg(const Painting& picture, const Storage& storage) {
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   const bool done = compress(picture.rgb.data(), static_cast<unsigned>(picture.width),

@@ -51,7 +51,7 @@ Fills Bodies::fills(Fills queues) {
   return queues;
 }
 
-Outcome Bodies::guarded(const char* stage, const Ticket& ticket, const std::function<Outcome()>& body) {
+Outcome Bodies::guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body) {
   Outcome outcome;
   try {
     outcome = body();
@@ -141,7 +141,7 @@ void Bodies::read(Sample* sample) {
   const Serving serving(nodes_.read);
   if (stop_.requested()) return;
   std::size_t size = 0;
-  const TakeChunks take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
+  const auto take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
     const std::size_t needed = ChunkPool::chunks_for(bytes);
     if (needed > options_.split.grant_chunks || needed == 0) return {};
     size = bytes;

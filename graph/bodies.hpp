@@ -43,7 +43,7 @@ class Bodies {
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
 
  private:
-  Outcome guarded(const char* stage, const Ticket& ticket, const std::function<Outcome()>& body);
+  Outcome guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body);
   bool checked(const char* stage, const std::string& subject, const std::function<Status()>& body);
   bool batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
                    Batch& batch);

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "graph/function_ref.hpp"
 #include "graph/registry.hpp"
 #include "graph/sample.hpp"
 #include "graph/stats.hpp"
@@ -25,7 +26,7 @@ struct Batch {
 
 // Memory for a file of so many bytes: its chunks, in order; empty if the file is larger than a ticket's
 // grant, and then `read` must return Outcome::big().
-using TakeChunks = std::function<std::span<std::uint8_t* const>(std::size_t bytes)>;
+using TakeChunks = FunctionRef<std::span<std::uint8_t* const>(std::size_t bytes)>;
 
 struct Stages {
   std::function<std::optional<Ticket>()> next;  // one after the other; nothing: the last one was given

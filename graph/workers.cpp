@@ -18,7 +18,7 @@ struct Workers::State {
       lock.unlock();
       hooks.work(sample);
       lock.lock();
-      if (table.erase(sample) == 0) continue;  // cancelled in the meantime: the sample is no longer ours
+      if (!strike(sample)) continue;  // cancelled in the meantime: the sample is no longer ours
       lock.unlock();
       hooks.deliver(sample);
       hooks.let_go();
@@ -28,13 +28,21 @@ struct Workers::State {
     ended.notify_all();
   }
 
+  bool strike(Sample* sample) {
+    const auto at = std::find(table.begin(), table.end(), sample);
+    if (at == table.end()) return false;
+    *at = table.back();
+    table.pop_back();
+    return true;
+  }
+
   static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
 
   Hooks hooks;
   std::mutex mutex;
   std::condition_variable changed, ended;
   std::vector<Sample*> waiting;  // a heap, the oldest on top
-  std::unordered_set<Sample*> table;
+  std::vector<Sample*> table;    // in no order; as long as what is in flight
   unsigned running = 0;
   bool closed = false;
 };
@@ -57,7 +65,7 @@ void Workers::submit(Sample* sample) {
     const std::lock_guard lock(state_->mutex);
     if (state_->closed) return;
     state_->hooks.hold();
-    state_->table.insert(sample);
+    state_->table.push_back(sample);
     state_->waiting.push_back(sample);
     std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
   }

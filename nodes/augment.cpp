@@ -17,14 +17,6 @@ std::uint8_t* pixel_at(std::uint8_t* pixels, ImageSize size, int x, int y) {
 
 }  // namespace
 
-void flip_horizontally(std::uint8_t* pixels, ImageSize size) {
-  for (int y = 0; y < size.height; ++y)
-    for (int left = 0, right = size.width - 1; left < right; ++left, --right) {
-      std::uint8_t* one = pixel_at(pixels, size, left, y);
-      std::swap_ranges(one, one + 3, pixel_at(pixels, size, right, y));
-    }
-}
-
 void fill_box(std::uint8_t* pixels, ImageSize size, Box box, std::array<std::uint8_t, 3> colour) {
   for (int y = box.y; y < box.y + box.height; ++y)
     for (int x = box.x; x < box.x + box.width; ++x)
@@ -54,7 +46,6 @@ std::size_t augment_bytes(Policy policy, ImageSize size) {
 
 void augment(std::uint8_t* pixels, ImageSize size, const AugmentOptions& options, AugmentStreams random,
              std::span<std::uint8_t> copy) {
-  if (random.flip.uniform() < options.flip) flip_horizontally(pixels, size);
   if (options.policy == Policy::trivial_wide) apply(draw_trivial(random.policy), pixels, size, copy);
   if (random.erase.uniform() < options.erase)
     fill_box(pixels, size, erase_box(size, random.erase), options.fill);

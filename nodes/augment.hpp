@@ -1,5 +1,6 @@
-// What happens to a training sample's pixels after decoding, in place and in the order of torchvision's
-// reference: horizontal flip, policy, random erasing (area 0.02-0.33, ratio 0.3-3.3). Never for evaluation.
+// What happens to a training sample's pixels after decoding, which has flipped them already, in place and in
+// the order of torchvision's reference: policy, random erasing (area 0.02-0.33, ratio 0.3-3.3). Never for
+// evaluation.
 #pragma once
 
 #include <array>
@@ -14,22 +15,20 @@ namespace sluice {
 enum class Policy { none, trivial_wide };
 
 struct AugmentOptions {
-  double flip = 0.5;  // probability
   Policy policy = Policy::none;
   double erase = 0.0;  // probability
   std::array<std::uint8_t, 3> fill{124, 116,
                                    104};  // RGB of an erased part: the data set's mean becomes 0 later
 };
 
-void flip_horizontally(std::uint8_t* pixels, ImageSize size);
 void fill_box(std::uint8_t* pixels, ImageSize size, Box box, std::array<std::uint8_t, 3> colour);
 
 // The part to erase; zero width if ten tries gave none smaller than the image.
 [[nodiscard]] Box erase_box(ImageSize size, Random& random);
 
-// A sample's own streams, of Purpose::flip, Purpose::augment and Purpose::erase.
+// A sample's own streams, of Purpose::augment and Purpose::erase.
 struct AugmentStreams {
-  Random flip, policy, erase;
+  Random policy, erase;
 };
 
 // What a policy needs to work in: bytes for an image of this size.

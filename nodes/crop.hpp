@@ -24,6 +24,7 @@ struct View {
   Box region;
   ImageSize to;
   Box window;
+  bool mirrored = false;  // left and right of the window swapped
   bool operator==(const View&) const = default;
 };
 

@@ -66,8 +66,10 @@ struct State {
   }
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
+    thread_local std::string path;
+    folder(t).path(t.index, path);
     return read_file(
-        folder(t).path(t.index), options.read,
+        path, options.read,
         [&](std::size_t bytes, std::vector<iovec>& where) {
           for (std::uint8_t* chunk : take(bytes)) {
             where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
@@ -80,7 +82,8 @@ struct State {
 
   Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
     const DecodeOutcome outcome = decoders.with_one([&](JpegDecoder& decoder) {
-      return decode_sample(decoder, pieces, t.split == Split::train, random(t, Purpose::crop), options.decode,
+      return decode_sample(decoder, pieces, t.split == Split::train,
+                           {random(t, Purpose::crop), random(t, Purpose::flip)}, options.decode,
                            options.decode.thread_scratch, slot.place(t.place).data());
     });
     if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
@@ -93,8 +96,7 @@ struct State {
     if (t.split != Split::train) return {};
     copies.with_one([&](Mapping& copy) {
       sluice::augment(slot.place(t.place).data(), out_size(options), options.augment,
-                      {random(t, Purpose::flip), random(t, Purpose::augment), random(t, Purpose::erase)},
-                      copy.bytes());
+                      {random(t, Purpose::augment), random(t, Purpose::erase)}, copy.bytes());
     });
     return {};
   }

@@ -21,7 +21,15 @@ Error too_large(const JpegHeader& header, std::size_t bytes) {
 
 }  // namespace
 
-DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Random crop_random,
+int reduction_for(const View& view) {
+  int reduce = 8;
+  while (reduce > 1 &&
+         (view.region.width < reduce * view.to.width || view.region.height < reduce * view.to.height))
+    reduce /= 2;
+  return reduce;
+}
+
+DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, DecodeStreams random,
                             const DecodeOptions& options, std::size_t scratch_allowed, std::uint8_t* out) {
   const Result<JpegHeader> header = decoder.open(pieces);
   if (!header) return header.error();
@@ -32,9 +40,14 @@ DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Ran
   // What earlier images left behind counts too: its parts may each be larger than this image needs.
   if (decoder.held_bytes() + scratch > scratch_allowed) decoder.release();
 
-  const View view = train ? train_view(header->size, options.out, options.scale, options.ratio, crop_random)
-                          : eval_view(header->size, options.resize, options.out);
-  Status status = decoder.decode(view, out, static_cast<std::size_t>(options.out) * 3, scratch);
+  View view = eval_view(header->size, options.resize, options.out);
+  JpegQuality quality;
+  if (train) {
+    view = train_view(header->size, options.out, options.scale, options.ratio, random.crop);
+    view.mirrored = random.flip.uniform() < options.flip;
+    quality = {reduction_for(view), options.fast ? Weights::brief : Weights::exact};
+  }
+  Status status = decoder.decode(view, quality, out, static_cast<std::size_t>(options.out) * 3, scratch);
   if (decoder.held_bytes() > options.thread_scratch) decoder.release();
   if (!status) return std::move(status.error());
   return Done{};

@@ -19,6 +19,8 @@ struct DecodeOptions {
   int resize = 256;                      // short side before the central crop, evaluation only
   Range scale{0.08, 1.0};                // share of the image's area, training only
   Range ratio{3.0 / 4.0, 4.0 / 3.0};     // width / height, training only
+  double flip = 0.5;                     // probability, training only
+  bool fast = false;                     // brief weights, training only
   std::size_t thread_scratch = 8 << 20;  // bytes that a decoder may hold on to between images
   std::size_t max_scratch = 256 << 20;   // bytes; an image that needs more is bad, whatever the budget
 };
@@ -29,12 +31,20 @@ struct NeedsScratch {
 
 using DecodeOutcome = std::variant<Done, NeedsScratch, Error>;
 
-// Writes options.out x options.out RGB pixels to `out`, without gaps. `crop_random` is the sample's stream
-// for Purpose::crop; evaluation does not use it. NeedsScratch: more than `scratch_allowed`; nothing was
-// written, try again where `bytes` are allowed. Error: stage "decode", the subject is for the caller to fill
-// in.
-[[nodiscard]] DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Random crop_random,
-                                          const DecodeOptions& options, std::size_t scratch_allowed,
-                                          std::uint8_t* out);
+// A sample's own streams, of Purpose::crop and Purpose::flip. Evaluation does not use them.
+struct DecodeStreams {
+  Random crop, flip;
+};
+
+// How much smaller an image may be decoded, so that the crop still has at least as many pixels as the output:
+// 1, 2, 4 or 8.
+[[nodiscard]] int reduction_for(const View& view);
+
+// Writes options.out x options.out RGB pixels to `out`, without gaps. NeedsScratch: more than
+// `scratch_allowed`; nothing was written, try again where `bytes` are allowed. Error: stage "decode", the
+// subject is for the caller to fill in.
+[[nodiscard]] DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train,
+                                          DecodeStreams random, const DecodeOptions& options,
+                                          std::size_t scratch_allowed, std::uint8_t* out);
 
 }  // namespace sluice

@@ -169,9 +169,16 @@ int ImageFolder::label(std::size_t index) const {
 }
 
 std::string ImageFolder::path(std::size_t index) const {
+  std::string text;
+  path(index, text);
+  return text;
+}
+
+void ImageFolder::path(std::size_t index, std::string& into) const {
   const auto at = static_cast<std::size_t>(label(index));
   const Files& files = files_[at];
-  return root_ + "/" + classes_[at] + "/" + &files.names[files.offsets[index - starts_[at]]];
+  into.assign(root_).append("/").append(classes_[at]).append("/");
+  into.append(&files.names[files.offsets[index - starts_[at]]]);
 }
 
 std::size_t ImageFolder::index_bytes() const {

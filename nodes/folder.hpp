@@ -31,6 +31,7 @@ class ImageFolder {
 
   [[nodiscard]] std::size_t size() const { return starts_.back(); }
   [[nodiscard]] std::string path(std::size_t index) const;
+  void path(std::size_t index, std::string& into) const;  // reuses its memory
   [[nodiscard]] int label(std::size_t index) const;
   [[nodiscard]] const std::vector<std::string>& class_names() const { return classes_; }
   [[nodiscard]] std::size_t index_bytes() const;  // what the index holds, this object included

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "nodes/huffman.hpp"
 #include "nodes/jpeg_source.hpp"
 #include "nodes/resample.hpp"
+#include "nodes/reuse.hpp"
 
 namespace sluice {
 namespace {
@@ -16,11 +18,17 @@ constexpr const char* hint = "replace the file or list it in data.exclude";
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
+// One of our two rows.
+std::size_t row_bytes(const jpeg_decompress_struct& info) {
+  return round_up(std::size_t{info.image_width} * (info.num_components == 4 ? 4 : 3) + Resampler::row_padding,
+                  64);
+}
+
 // libjpeg's buffers, judged from the frame and scan headers: whole-image coefficients if more than one scan
-// contributes, a row of blocks with its context per component, one row group upsampled, and our own row.
+// contributes, a row of blocks with its context per component, one row group upsampled, and our own rows.
 std::size_t scratch_for(const jpeg_decompress_struct& info, bool multi_scan) {
   constexpr std::size_t tables_and_pools = 96 << 10;  // Huffman and range tables, pool remainders
-  std::size_t bytes = tables_and_pools + std::size_t{4} * info.image_width;
+  std::size_t bytes = tables_and_pools + HuffmanReader::bytes() + 2 * row_bytes(info);
   const std::size_t width = round_up(info.image_width, static_cast<std::size_t>(info.max_h_samp_factor)) + 64;
   for (int i = 0; i < info.num_components; ++i) {
     const jpeg_component_info& part = info.comp_info[i];
@@ -49,7 +57,7 @@ JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
   // At the edges of a cropped row fancy upsampling has no neighbour and repeats itself. It reaches two pixels
   // far, so with a few more on each side the pixels inside are those of a full decode.
   constexpr int margin = 4;
-  const int unit = info.max_h_samp_factor * DCTSIZE;
+  const int unit = info.max_h_samp_factor * info.min_DCT_scaled_size;
   const int left = std::max(box.x - margin, 0);
   const int right = (box.x + box.width + margin + unit - 1) / unit * unit;
   auto start = static_cast<JDIMENSION>(left);
@@ -76,9 +84,11 @@ struct JpegDecoder::State {
   jpeg_decompress_struct info{};
   JpegErrors errors{};
   JpegSource source{};
+  HuffmanReader huffman;
   Resampler resampler;
-  std::vector<std::uint8_t> row;
+  std::vector<std::uint8_t> rows;  // two
   bool opened = false;
+  bool resampling = true;
 
   State() {
     install(info, errors);
@@ -140,32 +150,40 @@ Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
                     scratch_for(state.info, multi_scan)};
 }
 
+// Two rows at a time, as the resampler likes them and libjpeg makes them.
 void JpegDecoder::State::read_rows() {
   const Box box = resampler.source();
   jpeg_start_decompress(&info);
-  JSAMPROW target = row.data();
+  const std::size_t bytes = rows.size() / 2;
+  JSAMPROW targets[2] = {rows.data(), rows.data() + bytes};
   JDIMENSION start = 0;
   if (is_smoothed(info)) {
-    while (info.output_scanline < static_cast<JDIMENSION>(box.y)) jpeg_read_scanlines(&info, &target, 1);
+    while (info.output_scanline < static_cast<JDIMENSION>(box.y)) jpeg_read_scanlines(&info, targets, 1);
   } else {
     start = crop_columns(info, box);
+    huffman.take_over(info);
     if (box.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(box.y));
   }
   const std::size_t offset =
       (static_cast<std::size_t>(box.x) - start) * static_cast<std::size_t>(info.output_components);
-  for (int y = 0; y < box.height; ++y) {
-    jpeg_read_scanlines(&info, &target, 1);
-    const std::uint8_t* pixels = target + offset;
+  for (int y = 0; y < box.height;) {
+    const auto wanted = static_cast<JDIMENSION>(std::min(box.height - y, 2));
+    for (JDIMENSION have = 0; have < wanted;)
+      have += jpeg_read_scanlines(&info, targets + have, wanted - have);
+    const std::uint8_t* pixels[2] = {targets[0] + offset, targets[1] + offset};
     if (info.output_components == 4) {
       // Three bytes are written for four read, so the row can be its own target.
-      inverted_cmyk_to_rgb(pixels, box.width, target);
-      pixels = target;
+      for (JDIMENSION i = 0; i < wanted; ++i) {
+        inverted_cmyk_to_rgb(pixels[i], box.width, targets[i]);
+        pixels[i] = targets[i];
+      }
     }
-    resampler.push(pixels);
+    if (resampling) resampler.push(pixels[0], wanted == 2 ? pixels[1] : nullptr);
+    y += static_cast<int>(wanted);
   }
 }
 
-Status JpegDecoder::decode(const View& view, std::uint8_t* out, std::size_t stride,
+Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* out, std::size_t stride,
                            std::size_t scratch_limit) {
   State& state = *state_;
   if (!std::exchange(state.opened, false))
@@ -174,25 +192,25 @@ Status JpegDecoder::decode(const View& view, std::uint8_t* out, std::size_t stri
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_RGB;
   info.dct_method = JDCT_ISLOW;
   info.do_fancy_upsampling = TRUE;
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(quality.reduce);
   info.mem->max_memory_to_use = static_cast<long>(std::max<std::size_t>(scratch_limit, 1));
-  state.resampler.start(view, out, stride);
-  const std::size_t row_bytes = std::size_t{info.image_width} * (info.num_components == 4 ? 4 : 3);
-  if (state.row.capacity() < row_bytes) {
-    std::vector<std::uint8_t>().swap(state.row);
-    state.row.reserve(row_bytes);
-  }
-  state.row.resize(row_bytes);
+  const ImageSize size{static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
+  state.resampler.start(view, size, quality.reduce, out, stride, best_kernels(quality.weights));
+  fit(state.rows, 2 * row_bytes(info));
   if (!state.attempt([&] { state.read_rows(); })) return state.failure();
   jpeg_abort_decompress(&info);
   return Done{};
 }
 
+void JpegDecoder::without_resampling(bool without) { state_->resampling = !without; }
+
 std::size_t JpegDecoder::held_bytes() const {
-  return state_->row.capacity() + state_->resampler.held_bytes();
+  return state_->rows.capacity() + state_->resampler.held_bytes();
 }
 
 void JpegDecoder::release() {
-  std::vector<std::uint8_t>().swap(state_->row);
+  std::vector<std::uint8_t>().swap(state_->rows);
   state_->resampler.release();
 }
 

@@ -1,7 +1,7 @@
 // JPEG to resampled RGB in one pass: only the rows and columns that a view needs go through the inverse
-// transform, and each row goes straight into the resampler. Pixels equal a full decode with libjpeg's
-// accurate DCT and fancy upsampling. EXIF orientation is ignored. One decoder per thread; it is reused from
-// image to image.
+// transform, and each row goes straight into the resampler. Unless told otherwise, pixels equal a full decode
+// with libjpeg's accurate DCT and fancy upsampling. EXIF orientation is ignored. One decoder per thread; it
+// is reused from image to image.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "graph/pieces.hpp"
 #include "graph/result.hpp"
 #include "nodes/crop.hpp"
+#include "nodes/resample_kernels.hpp"
 
 namespace sluice {
 
@@ -21,6 +22,12 @@ struct JpegHeader {
   bool progressive = false;       // progressive coding
   bool multi_scan = false;        // needs the coefficients of the whole image at once; true if progressive
   std::size_t scratch_bytes = 0;  // an upper bound of what decode() allocates, without the resampler's share
+};
+
+// What may differ from a full decode.
+struct JpegQuality {
+  int reduce = 1;  // 2, 4 or 8: the inverse transform gives 1/reduce of the size
+  Weights weights = Weights::exact;
 };
 
 class JpegDecoder {
@@ -36,7 +43,10 @@ class JpegDecoder {
 
   // After a successful open(), once: writes view.window.height rows of RGB pixels, `stride` bytes apart.
   // libjpeg may not take more than `scratch_limit` bytes. After an error the output's content is unspecified.
-  Status decode(const View& view, std::uint8_t* out, std::size_t stride, std::size_t scratch_limit);
+  Status decode(const View& view, JpegQuality quality, std::uint8_t* out, std::size_t stride,
+                std::size_t scratch_limit);
+
+  void without_resampling(bool without);  // for measurements: rows are decoded and dropped
 
   [[nodiscard]] std::size_t held_bytes() const;  // kept between images
   void release();                                // gives that back

@@ -46,17 +46,6 @@ void on_progress(j_common_ptr info) {
     fail(info, "more than 500 scans");
 }
 
-// Makes the next piece that is not empty the current one.
-bool advance(JpegSource& source) {
-  while (source.next < source.pieces.size()) {
-    const auto piece = source.pieces[source.next++];
-    source.base.next_input_byte = piece.data();
-    source.base.bytes_in_buffer = piece.size();
-    if (!piece.empty()) return true;
-  }
-  return false;
-}
-
 boolean on_empty(j_decompress_ptr info) {
   if (!advance(*reinterpret_cast<JpegSource*>(info->src)))
     fail(reinterpret_cast<j_common_ptr>(info), "truncated: the file ends before the image does");
@@ -101,6 +90,16 @@ void rewind(JpegSource& source, Pieces pieces) {
   source.base.bytes_in_buffer = 0;
 }
 
+bool advance(JpegSource& source) {
+  while (source.next < source.pieces.size()) {
+    const auto piece = source.pieces[source.next++];
+    source.base.next_input_byte = piece.data();
+    source.base.bytes_in_buffer = piece.size();
+    if (!piece.empty()) return true;
+  }
+  return false;
+}
+
 bool has_end_marker(const JpegSource& source) {
   // From the end, where it is nearly always found at once. Inside the image data 0xFF is never followed by
   // 0xD9.
@@ -118,12 +117,14 @@ bool has_end_marker(const JpegSource& source) {
 }
 
 std::string not_a_jpeg(Pieces pieces) {
-  std::string head;
+  std::array<char, 64> first{};
+  std::size_t length = 0;
   for (const auto piece : pieces) {
-    head.append(reinterpret_cast<const char*>(piece.data()),
-                std::min<std::size_t>(piece.size(), 64 - head.size()));
-    if (head.size() == 64) break;
+    const std::size_t part = std::min(piece.size(), first.size() - length);
+    std::copy_n(piece.begin(), part, first.begin() + length);
+    length += part;
   }
+  const std::string_view head(first.data(), length);
   if (head.empty()) return "empty file";
   const auto starts = [&head](std::string_view text) { return head.starts_with(text); };
   if (starts("\xFF\xD8\xFF")) return {};
@@ -133,7 +134,7 @@ std::string not_a_jpeg(Pieces pieces) {
   };
   if (starts("\x89PNG")) return named("PNG signature");
   if (starts("GIF87a") || starts("GIF89a")) return named("GIF signature");
-  if (starts("RIFF") && head.substr(8, 4) == "WEBP") return named("WebP signature");
+  if (starts("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP") return named("WebP signature");
   if (starts(std::string_view("II*\0", 4)) || starts(std::string_view("MM\0*", 4)))
     return named("TIFF signature");
   if (starts("BM")) return named("BMP signature");

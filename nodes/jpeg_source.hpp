@@ -35,6 +35,7 @@ static_assert(std::is_standard_layout_v<JpegErrors> && std::is_standard_layout_v
 void install(jpeg_decompress_struct& info, JpegErrors& errors);
 void install(jpeg_decompress_struct& info, JpegSource& source);  // after jpeg_create_decompress
 void rewind(JpegSource& source, Pieces pieces);
+bool advance(JpegSource& source);  // to the next piece that is not empty; false: there is none
 
 // Is there an end-of-image marker after the point that has been read?
 [[nodiscard]] bool has_end_marker(const JpegSource& source);

@@ -76,7 +76,7 @@ bool may_pass(int error) {
   }
 }
 
-int with_retries(const ReadOptions& options, const Stop& stop, const std::function<int()>& attempt) {
+int with_retries(const ReadOptions& options, const Stop& stop, FunctionRef<int()> attempt) {
   std::chrono::milliseconds pause = options.first_pause;
   for (int left = options.tries;; pause *= 2) {
     const int error = attempt();
@@ -84,8 +84,7 @@ int with_retries(const ReadOptions& options, const Stop& stop, const std::functi
   }
 }
 
-Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place,
-                  const Stop& stop) {
+Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place, const Stop& stop) {
   thread_local std::vector<iovec> where, copy;
   Outcome outcome;
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first

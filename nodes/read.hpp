@@ -6,17 +6,17 @@
 #include <sys/uio.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "graph/function_ref.hpp"
 #include "graph/sample.hpp"
 #include "graph/stop.hpp"
 
 namespace sluice {
 
 // Fills in where a file of `bytes` goes; false: no room here, the outcome is then Outcome::big().
-using PlaceFile = std::function<bool(std::size_t bytes, std::vector<iovec>& where)>;
+using PlaceFile = FunctionRef<bool(std::size_t bytes, std::vector<iovec>& where)>;
 
 struct ReadOptions {
   std::size_t max_file = 16 << 20;
@@ -24,14 +24,13 @@ struct ReadOptions {
   std::chrono::milliseconds first_pause{50};  // doubles each time: 3.15 s in all
 };
 
-[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, const PlaceFile& place,
+[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place,
                                 const Stop& stop);
 
 // Whether the same call may succeed a moment later.
 [[nodiscard]] bool may_pass(int error);
 
 // Calls `attempt` until it succeeds (0) or fails for good; returns the last error number.
-[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop,
-                               const std::function<int()>& attempt);
+[[nodiscard]] int with_retries(const ReadOptions& options, const Stop& stop, FunctionRef<int()> attempt);
 
 }  // namespace sluice

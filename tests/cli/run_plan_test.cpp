@@ -138,7 +138,7 @@ TEST_CASE("run plan: the stages get the configuration's values") {
   CHECK(plan.data.decode.ratio == Range{0.5, 2});
   CHECK(plan.data.decode.max_scratch == 20 * MiB);
   CHECK(plan.data.read.max_file == 3 * MiB);
-  CHECK(plan.data.augment.flip == 0.1);
+  CHECK(plan.data.decode.flip == 0.1);
   CHECK(plan.data.augment.policy == Policy::trivial_wide);
   CHECK(plan.data.augment.erase == 0.2);
   CHECK(plan.data.seed == 99);

@@ -42,7 +42,7 @@ SynthOptions small(const fs::path& dir) {
 using Features = std::vector<double>;
 
 // The share of test pictures whose class has the nearest mean of features.
-double accuracy(Features (*features)(const Picture&)) {
+double accuracy(Features (*features)(const Painting&)) {
   const auto of = [&](int label, int number) {
     Random random(1, 0, static_cast<std::uint64_t>(label) << 32 | static_cast<std::uint32_t>(number),
                   Purpose::synth);
@@ -74,7 +74,7 @@ double accuracy(Features (*features)(const Picture&)) {
   return right / 200.0;
 }
 
-Features mean_colour(const Picture& p) {
+Features mean_colour(const Painting& p) {
   Features mean(3);
   for (std::size_t i = 0; i < p.rgb.size(); ++i)
     mean[i % 3] += p.rgb[i] / (static_cast<double>(p.rgb.size()) / 3);
@@ -82,7 +82,7 @@ Features mean_colour(const Picture& p) {
 }
 
 // How much of the edges points in each of twelve directions.
-Features edges(const Picture& p) {
+Features edges(const Painting& p) {
   Features histogram(12);
   double sum = 0;
   const auto grey = [&](int x, int y) {
@@ -117,7 +117,7 @@ TEST_CASE("the pictures vary in size and storage as ImageNet's do") {
     Random random(3, 0, i, Purpose::synth);
     const Storage storage = choose_storage(random);
     grey += storage.grey, progressive += storage.progressive, fine += storage.subsampling == 1;
-    const Picture picture = paint({.label = static_cast<int>(i % 10), .classes = 10, .size = 20}, random);
+    const Painting picture = paint({.label = static_cast<int>(i % 10), .classes = 10, .size = 20}, random);
     portrait += picture.height > picture.width;
   }
   CHECK((grey > 5 && grey < 50));
@@ -128,7 +128,7 @@ TEST_CASE("the pictures vary in size and storage as ImageNet's do") {
 
 TEST_CASE("grey and progressive files are what they say") {
   Random random(3, 0, 0, Purpose::synth);
-  const Picture picture = paint({.label = 4, .classes = 10, .size = 64}, random);
+  const Painting picture = paint({.label = 4, .classes = 10, .size = 64}, random);
   const auto has_frame = [](const std::vector<std::uint8_t>& jpeg, std::uint8_t marker,
                             std::uint8_t components) {
     for (std::size_t i = 0; i + 9 < jpeg.size(); ++i)

@@ -24,41 +24,14 @@ Bytes ramp(ImageSize size) {
 void run(Bytes& pixels, ImageSize size, const AugmentOptions& options, std::uint64_t index) {
   Bytes copy(augment_bytes(options.policy, size));
   augment(pixels.data(), size, options,
-          {Random(1, 0, index, Purpose::flip), Random(1, 0, index, Purpose::augment),
-           Random(1, 0, index, Purpose::erase)},
-          copy);
+          {Random(1, 0, index, Purpose::augment), Random(1, 0, index, Purpose::erase)}, copy);
 }
 
 }  // namespace
 
-TEST_CASE("a flip mirrors pixels, not bytes") {
-  Bytes pixels = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19};
-  flip_horizontally(pixels.data(), {3, 2});
-  CHECK(pixels == Bytes{7, 8, 9, 4, 5, 6, 1, 2, 3, 17, 18, 19, 14, 15, 16, 11, 12, 13});
-  flip_horizontally(pixels.data(), {2, 3});
-  CHECK(pixels == Bytes{4, 5, 6, 7, 8, 9, 17, 18, 19, 1, 2, 3, 11, 12, 13, 14, 15, 16});
-}
-
-TEST_CASE("flips come as often as asked for") {
-  const ImageSize size{4, 2};
-  const Bytes original = ramp(size);
-  Bytes mirrored = original;
-  flip_horizontally(mirrored.data(), size);
-  for (const double probability : {0.0, 0.25, 1.0}) {
-    int flipped = 0;
-    for (std::uint64_t i = 0; i < 4000; ++i) {
-      Bytes pixels = original;
-      run(pixels, size, {.flip = probability}, i);
-      REQUIRE((pixels == original || pixels == mirrored));
-      flipped += pixels == mirrored;
-    }
-    CHECK(std::abs(flipped - probability * 4000) <= 4000 * probability * (1 - probability) * 0.15);
-  }
-}
-
 TEST_CASE("erasing changes one box to the fill colour and nothing else") {
   const ImageSize size{40, 30};
-  const AugmentOptions options{.flip = 0, .erase = 1, .fill = {200, 100, 50}};
+  const AugmentOptions options{.erase = 1, .fill = {200, 100, 50}};
   for (std::uint64_t index = 0; index < 200; ++index) {
     Random stream(1, 0, index, Purpose::erase);
     stream.uniform();  // the decision whether to erase
@@ -104,30 +77,28 @@ TEST_CASE("erased boxes have the areas and ratios of RandomErasing") {
 
 TEST_CASE("an image too small to erase from stays as it is") {
   Bytes pixels = {1, 2, 3};
-  run(pixels, {1, 1}, {.flip = 1, .erase = 1}, 0);
+  run(pixels, {1, 1}, {.erase = 1}, 0);
   CHECK(pixels == Bytes{1, 2, 3});
 }
 
-TEST_CASE("flip, policy and erasing come in this order, each from a stream of its own") {
+TEST_CASE("policy and erasing come in this order, each from a stream of its own") {
   const ImageSize size{12, 10};
-  const AugmentOptions options{.flip = 0.5, .policy = Policy::trivial_wide, .erase = 0.5};
-  int all_three = 0;
+  const AugmentOptions options{.policy = Policy::trivial_wide, .erase = 0.5};
+  int both = 0;
   for (std::uint64_t index = 0; index < 300; ++index) {
     Bytes expected = ramp(size), copy(expected.size());
-    const bool flip = Random(1, 0, index, Purpose::flip).uniform() < 0.5;
-    if (flip) flip_horizontally(expected.data(), size);
     const Bytes before = expected;
     Random policy(1, 0, index, Purpose::augment), erase(1, 0, index, Purpose::erase);
     apply(draw_trivial(policy), expected.data(), size, copy);
     const bool changed = expected != before, erased = erase.uniform() < 0.5;
     if (erased) fill_box(expected.data(), size, erase_box(size, erase), options.fill);
-    all_three += flip && changed && erased;
+    both += changed && erased;
 
     Bytes pixels = ramp(size);
     run(pixels, size, options, index);
     REQUIRE(pixels == expected);
   }
-  CHECK(all_three > 30);
+  CHECK(both > 60);
 }
 
 TEST_CASE("only a policy needs room for a copy of the image") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -15,13 +17,15 @@ namespace {
 
 constexpr std::size_t plenty = std::size_t{1} << 30;
 
-Random crop_stream(std::uint64_t index) { return Random(1, 0, index, Purpose::crop); }
+DecodeStreams streams(std::uint64_t index) {
+  return {Random(1, 0, index, Purpose::crop), Random(1, 0, index, Purpose::flip)};
+}
 
 DecodeOutcome decode_with(JpegDecoder& decoder, const Bytes& jpeg, bool train, const DecodeOptions& options,
                           std::size_t allowed, Bytes& out) {
   const auto pieces = in_pieces(jpeg);
   out.assign(static_cast<std::size_t>(options.out) * static_cast<std::size_t>(options.out) * 3, 0);
-  return decode_sample(decoder, pieces, train, crop_stream(7), options, allowed, out.data());
+  return decode_sample(decoder, pieces, train, streams(7), options, allowed, out.data());
 }
 
 bool done(const DecodeOutcome& outcome) { return std::holds_alternative<Done>(outcome); }
@@ -74,7 +78,7 @@ TEST_CASE("a sample depends on its own stream, not on the decoder's past") {
   REQUIRE(done(decode_with(used, jpeg, true, options, plenty, two)));
   CHECK(one == two);
   const auto pieces = in_pieces(jpeg);
-  REQUIRE(done(decode_sample(used, pieces, true, crop_stream(8), options, plenty, two.data())));
+  REQUIRE(done(decode_sample(used, pieces, true, streams(8), options, plenty, two.data())));
   CHECK(one != two);
 }
 
@@ -119,7 +123,7 @@ TEST_CASE("a progressive image beyond data.max_scratch is refused by its header"
   const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_scratch = 64 << 20}, plenty, out);
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause ==
-        "needs 115.2 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
+        "needs 115.3 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
 }
 
 TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {
@@ -142,4 +146,81 @@ TEST_CASE("a decoder does not hold on to more than its thread's allotment") {
   const DecodeOptions options{.out = 32, .resize = 32, .thread_scratch = 10'000};
   REQUIRE(done(decode_with(decoder, make_jpeg({.size = {4000, 30}}), false, options, plenty, out)));
   CHECK(decoder.held_bytes() <= 10'000);
+}
+
+TEST_CASE("flips come as often as asked for, and mirror pixels, not bytes") {
+  const Bytes jpeg = make_jpeg({.size = {60, 40}});
+  const auto pieces = in_pieces(jpeg);
+  JpegDecoder decoder;
+  DecodeOptions options{.out = 24};
+  int flipped = 0;
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    Bytes plain(24 * 24 * 3), maybe(plain.size()), mirrored;
+    options.flip = 0;
+    REQUIRE(done(decode_sample(decoder, pieces, true, streams(i), options, plenty, plain.data())));
+    options.flip = 0.25;
+    REQUIRE(done(decode_sample(decoder, pieces, true, streams(i), options, plenty, maybe.data())));
+    for (std::size_t y = 0; y < 24; ++y)
+      for (std::size_t x = 24; x-- > 0;)
+        mirrored.insert(mirrored.end(), &plain[(y * 24 + x) * 3], &plain[(y * 24 + x) * 3] + 3);
+    REQUIRE((maybe == plain || maybe == mirrored));
+    flipped += maybe == mirrored;
+  }
+  CHECK(flipped > 70);
+  CHECK(flipped < 130);
+}
+
+TEST_CASE("a crop at least twice the output is decoded at half its size, and looks the same") {
+  const auto reduction = [](int width, int height, int out) {
+    return reduction_for({{0, 0, width, height}, {out, out}, {0, 0, out, out}});
+  };
+  CHECK(reduction(447, 900, 224) == 1);
+  CHECK(reduction(448, 900, 224) == 2);
+  CHECK(reduction(900, 448, 224) == 2);
+  CHECK(reduction(896, 896, 224) == 4);
+  CHECK(reduction(5000, 5000, 224) == 8);
+  CHECK(reduction(30, 30, 32) == 1);
+
+  // Nearer to the exact pixels than those of a view that is off by half a reduced pixel.
+  const Bytes jpeg = make_jpeg({.size = {611, 457}, .quality = 95});
+  const auto pieces = in_pieces(jpeg);
+  JpegDecoder decoder;
+  for (const int reduce : {2, 4, 8})
+    for (const Box region : {Box{0, 0, 611, 457}, Box{13, 7, 500, 401}, Box{101, 55, 510, 402}}) {
+      const auto pixels = [&](int by, Box of) {
+        Bytes out(40 * 40 * 3);
+        REQUIRE(decoder.open(pieces));
+        REQUIRE(decoder.decode({of, {40, 40}, {0, 0, 40, 40}}, {.reduce = by}, out.data(), 120, plenty));
+        return out;
+      };
+      const Bytes exact = pixels(1, region);
+      const auto difference = [&](const Bytes& other) {
+        double sum = 0;
+        for (std::size_t i = 0; i < exact.size(); ++i) sum += std::abs(exact[i] - other[i]);
+        return sum / static_cast<double>(exact.size());
+      };
+      Box shifted = region;
+      shifted.x = std::max(shifted.x - reduce / 2, 0);
+      shifted.width -= reduce / 2;
+      CAPTURE(reduce);
+      const double reduced = difference(pixels(reduce, region));
+      CHECK(reduced < 2.5);
+      CHECK(reduced < 0.7 * difference(pixels(1, shifted)));
+    }
+}
+
+TEST_CASE("validation is exact whatever training does") {
+  const Bytes jpeg = make_jpeg({.size = {300, 200}});
+  JpegDecoder decoder;
+  Bytes exact, fast;
+  REQUIRE(done(decode_with(decoder, jpeg, false, {.out = 32, .resize = 36}, plenty, exact)));
+  REQUIRE(done(
+      decode_with(decoder, jpeg, false, {.out = 32, .resize = 36, .flip = 1, .fast = true}, plenty, fast)));
+  CHECK(exact == fast);
+  REQUIRE(done(decode_with(decoder, jpeg, true, {.out = 80, .resize = 90}, plenty, exact)));
+  REQUIRE(done(decode_with(decoder, jpeg, true, {.out = 80, .resize = 90, .fast = true}, plenty, fast)));
+  int worst = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) worst = std::max(worst, std::abs(exact[i] - fast[i]));
+  CHECK(worst <= 1);
+  CHECK(exact != fast);
 }

@@ -24,7 +24,7 @@ Result<Bytes> decode_box(JpegDecoder& decoder, const Bytes& jpeg, Box box, std::
   if (!header) return header.error();
   if (box.width == 0) box = {0, 0, header->size.width, header->size.height};
   Bytes out(static_cast<std::size_t>(box.width) * static_cast<std::size_t>(box.height) * 3);
-  const Status status = decoder.decode(as_it_is(box), out.data(), static_cast<std::size_t>(box.width) * 3,
+  const Status status = decoder.decode(as_it_is(box), {}, out.data(), static_cast<std::size_t>(box.width) * 3,
                                        header->scratch_bytes);
   if (!status) return status.error();
   return out;
@@ -158,7 +158,7 @@ TEST_CASE("libjpeg is held to the scratch limit") {
   JpegDecoder decoder;
   Bytes out(64 * 64 * 3);
   REQUIRE(decoder.open(pieces));
-  const Status status = decoder.decode(as_it_is({0, 0, 64, 64}), out.data(), 192, 1 << 20);
+  const Status status = decoder.decode(as_it_is({0, 0, 64, 64}), {}, out.data(), 192, 1 << 20);
   REQUIRE_FALSE(status);
   CHECK(status.error().stage == "decode");
   CHECK(decode_box(decoder, jpeg, {0, 0, 64, 64}));  // and the decoder is fit for use afterwards
@@ -272,6 +272,7 @@ TEST_CASE("large segments are skipped across pieces, and their content is not ta
 TEST_CASE("what is not a JPEG is named") {
   CHECK(cause_of("") == "empty file");
   CHECK(cause_of("\x89PNG\r\n\x1a\n") == "not a JPEG (starts with PNG signature)");
+  CHECK(cause_of("RIFF") == "not a JPEG (starts with plain text)");  // too short for a WebP
   CHECK(cause_of("GIF89a....") == "not a JPEG (starts with GIF signature)");
   CHECK(cause_of("BM\x01\x02\x03") == "not a JPEG (starts with BMP signature)");
   CHECK(cause_of("RIFF1234WEBPVP8 ") == "not a JPEG (starts with WebP signature)");
@@ -289,8 +290,8 @@ TEST_CASE("decode() needs an open image and uses it up") {
   JpegDecoder decoder;
   Bytes out(8 * 8 * 3);
   const View view = as_it_is({0, 0, 8, 8});
-  CHECK_FALSE(decoder.decode(view, out.data(), 24, 1 << 20));
+  CHECK_FALSE(decoder.decode(view, {}, out.data(), 24, 1 << 20));
   REQUIRE(decoder.open(pieces));
-  CHECK(decoder.decode(view, out.data(), 24, 1 << 20));
-  CHECK_FALSE(decoder.decode(view, out.data(), 24, 1 << 20));
+  CHECK(decoder.decode(view, {}, out.data(), 24, 1 << 20));
+  CHECK_FALSE(decoder.decode(view, {}, out.data(), 24, 1 << 20));
 }

@@ -23,7 +23,7 @@ ReadOptions quick() {
 }
 
 // Cuts the room into pieces of `piece` bytes.
-PlaceFile into(std::vector<std::uint8_t>& buffer, std::size_t piece) {
+auto into(std::vector<std::uint8_t>& buffer, std::size_t piece) {
   return [&buffer, piece](std::size_t bytes, std::vector<iovec>& where) {
     buffer.assign(bytes, 0);
     for (std::size_t at = 0; at < bytes; at += piece)

@@ -19,6 +19,11 @@ std::uint8_t paint(int x, int y, int channel) {
   return static_cast<std::uint8_t>((wave < 128 ? wave : 255 - wave) + edge);
 }
 
+std::uint8_t speckle(int x, int y, int channel) {
+  const auto mixed = static_cast<std::uint32_t>(x * 7919 + y * 104729 + channel * 1299709) * 2654435761u;
+  return static_cast<std::uint8_t>(mixed >> 21);
+}
+
 void set_layout(jpeg_compress_struct& info, const JpegRecipe& recipe, std::vector<jpeg_scan_info>& scans) {
   jpeg_set_defaults(&info);
   if (recipe.components == 4) jpeg_set_colorspace(&info, recipe.ycck ? JCS_YCCK : JCS_CMYK);
@@ -29,6 +34,7 @@ void set_layout(jpeg_compress_struct& info, const JpegRecipe& recipe, std::vecto
     info.comp_info[i].h_samp_factor = full ? recipe.h : 1;
     info.comp_info[i].v_samp_factor = full ? recipe.v : 1;
   }
+  info.optimize_coding = recipe.optimised;
   info.restart_interval = static_cast<unsigned>(recipe.restart);
   if (recipe.progressive) jpeg_simple_progression(&info);
   if (recipe.separate_scans) {
@@ -62,7 +68,8 @@ Bytes make_jpeg(const JpegRecipe& recipe) {
     if (!recipe.flat) {
       std::size_t at = 0;
       for (int x = 0; x < recipe.size.width; ++x)
-        for (int c = 0; c < recipe.components; ++c) row[at++] = paint(x, y, c);
+        for (int c = 0; c < recipe.components; ++c)
+          row[at++] = recipe.noise ? speckle(x, y, c) : paint(x, y, c);
     }
     JSAMPROW line = row.data();
     jpeg_write_scanlines(&info, &line, 1);

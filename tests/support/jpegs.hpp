@@ -22,7 +22,9 @@ struct JpegRecipe {
   bool adobe = true;            // four components: with Adobe's marker
   int restart = 0;              // MCUs between restart markers
   int quality = 90;
-  bool flat = false;  // one colour everywhere: small and fast at any size
+  bool flat = false;       // one colour everywhere: small and fast at any size
+  bool noise = false;      // no colour like its neighbour's: long codes
+  bool optimised = false;  // codes made for this image
 };
 
 Bytes make_jpeg(const JpegRecipe& recipe);
