@@ -27,6 +27,8 @@ class BatchRun {
   [[nodiscard]] static Result<BatchRun> validation(const Config& config);
   // So many training batches, from the first of epoch 0 on.
   [[nodiscard]] static Result<BatchRun> training(const Config& config, std::uint64_t batches);
+  // Likewise, of a data set that has been scanned before.
+  [[nodiscard]] static Result<BatchRun> training(const Config& config, std::uint64_t batches, DataSets sets);
 
   [[nodiscard]] int classes() const { return static_cast<int>(sets_->val.class_names().size()); }
   [[nodiscard]] std::uint64_t batches() const { return plan_.pipeline.batches - plan_.pipeline.first_batch; }

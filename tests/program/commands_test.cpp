@@ -71,9 +71,13 @@ TEST_CASE("doctor: a sound configuration passes after one real step, and leaves 
   CHECK(told["ok"] == true);
   std::vector<std::string> names;
   for (const json& check : told["checks"]) names.push_back(check["name"]);
-  for (const char* name :
-       {"build", "CPUs", "memory", "configuration", "device", "images", "one step", "disk"})
+  for (const char* name : {"build", "CPUs", "memory", "rendezvous", "exchange", "configuration", "device",
+                           "data set", "RAM budget", "storage", "images", "one step", "feed", "disk"})
     CHECK_MESSAGE(std::ranges::count(names, name) == 1, name);
+  for (const json& check : told["checks"]) {
+    if (check["name"] == "images") CHECK(check["figures"]["looked_at"] == 48);
+    if (check["name"] == "storage") CHECK(check["figures"]["images_per_s"] > 0);
+  }
   CHECK_FALSE(fs::exists(place.folder / "runs"));
 
   const Ended machine_only = place.run({"doctor"});
@@ -94,6 +98,9 @@ TEST_CASE("doctor: what is wrong is a line with what to do, and fails") {
   fails({"--set", "train.batches=3"}, "train.batches");
   fails({"--set", "data.train=nowhere"}, "nowhere");
   fails({"--set", "budget.ram=1MiB"}, "budget.ram");
+  fails({"--set", "log.dir=tiny.toml"}, "is not a folder");
+  write_file(place.folder / "val/ant/broken.JPEG", std::string("not an image"));
+  fails({}, "val/ant/broken.JPEG: not a JPEG");
 }
 
 TEST_SUITE("long") {
