@@ -94,6 +94,7 @@ int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
   const RunEnd end = pipeline->run([&] {
     if (caught_signal()) pipeline->stop().request();
   });
+  picture_ = end.picture;
   int code = exit_done;
   if (end.failure) {
     tell(*end.failure);

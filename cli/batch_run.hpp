@@ -37,6 +37,9 @@ class BatchRun {
   // What the data path may take of RAM.
   [[nodiscard]] std::size_t budget() const { return plan_.pipeline.split.budget; }
 
+  // The final figures, once it has run.
+  [[nodiscard]] const Picture& picture() const { return picture_; }
+
   // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
   // 130/143 after a signal.
   [[nodiscard]] int run(const BatchBody& body, std::optional<Error>* failure = nullptr);
@@ -50,6 +53,7 @@ class BatchRun {
   RunPlan plan_;
   std::shared_ptr<const DataSets> sets_;
   Sequence sequence_;
+  Picture picture_;
 };
 
 }  // namespace sluice

@@ -49,6 +49,16 @@ int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& ask
 int export_command(const std::string& checkpoint, const std::string& output, bool averaged);
 // A pre-flight checklist of this machine and, if a file is given, of a configuration with one real step.
 int doctor_command(const ConfigArguments& arguments, bool json);
+struct TuneArguments {
+  double minutes = 5;
+  std::string output;               // a configuration, if not empty
+  std::string choose = "balanced";  // which option that is
+  bool keep_total = false, json = false;
+};
+// Short trials within the plan, and what they come to.
+int tune_command(const ConfigArguments& arguments, const TuneArguments& asked);
+// One of them, in a process of its own: so many seconds. With 0, only what the device has.
+int tune_trial_command(const ConfigArguments& arguments, double seconds);
 int synth_command(const SynthOptions& options);
 struct StepBench {
   int steps = 5, warm = 2;

@@ -77,7 +77,7 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
   StepFound step;
   if (std::optional<DataSets> sets = look_at_data(list, config))
     step = look_at_run(list, config, device, std::move(*sets));
-  look_at_disk(list, config.log.dir, checkpoint_bytes(config, step.parameters));
+  look_at_disk(list, config.log.dir, checkpoints_on_disk(config, step.parameters));
 }
 
 }  // namespace

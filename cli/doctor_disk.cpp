@@ -11,7 +11,7 @@
 namespace sluice {
 namespace fs = std::filesystem;
 
-std::size_t checkpoint_bytes(const Config& config, std::size_t parameters) {
+std::size_t checkpoints_on_disk(const Config& config, std::size_t parameters) {
   const std::size_t kinds = config.optim.ema > 0 ? 3 : 2;  // weights, momenta, averages
   const auto files =
       static_cast<std::size_t>(config.checkpoint.keep) + 3;  // last, previous, one being written

@@ -1,6 +1,7 @@
 // The command line. One sub-command, one file; this one only knows the words.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <optional>
 
 #include "cli/commands.hpp"
 
@@ -97,6 +98,24 @@ int main(int count, char** words) {
   takes_config(doctor, "Configuration file (TOML)")->get_option("config")->required(false);
   takes_json(doctor);
 
+  TuneArguments to_tune;
+  std::optional<double> trial;
+  CLI::App* tune =
+      takes_config(app.add_subcommand("tune", "Try batch sizes, threads and read-ahead in short real runs"),
+                   "Configuration file (TOML)");
+  tune->add_option("--minutes", to_tune.minutes, "Time for all trials together")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 10000.0));
+  tune->add_option("-o,--output", to_tune.output, "Write the chosen option as a configuration")
+      ->type_name("FILE");
+  tune->add_option("--choose", to_tune.choose, "conservative, balanced or aggressive")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"conservative", "balanced", "aggressive"}));
+  tune->add_flag("--keep-total", to_tune.keep_total,
+                 "Keep the total batch: other batches get another train.accumulate");
+  tune->add_option("--trial", trial, "One trial of so many seconds, as a line of JSON")->group("");
+  takes_json(tune);
+
   SynthOptions synth;
   CLI::App* make = app.add_subcommand("synth", "Make a labelled, learnable JPEG tree for trying things out");
   make->add_option("dir", synth.dir, "Gets train/<class>/*.JPEG and val/<class>/*.JPEG")->required();
@@ -146,6 +165,8 @@ int main(int count, char** words) {
     if (*lr_find) return lr_find_command(arguments, {range, as_json, plot_file});
     if (*export_weights) return export_command(checkpoint, weights, averaged);
     if (*doctor) return doctor_command(arguments, as_json);
+    to_tune.json = as_json;
+    if (*tune) return trial ? tune_trial_command(arguments, *trial) : tune_command(arguments, to_tune);
     if (*make) return synth_command(synth);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {

@@ -61,12 +61,12 @@ TEST_CASE("doctor, disk: room for all checkpoints, in a folder that may not be t
 TEST_CASE("doctor, disk: what checkpoints take") {
   Config config;
   config.checkpoint.keep = 5;
-  CHECK(checkpoint_bytes(config, 1000) == 8 * 2 * 4000);
+  CHECK(checkpoints_on_disk(config, 1000) == 8 * 2 * 4000);
   config.optim.ema = 0.99;
-  CHECK(checkpoint_bytes(config, 1000) == 8 * 3 * 4000);
+  CHECK(checkpoints_on_disk(config, 1000) == 8 * 3 * 4000);
   config.model.precision = "fp64";
   config.checkpoint.keep = 0;
-  CHECK(checkpoint_bytes(config, 1000) == 3 * 3 * 8000);
+  CHECK(checkpoints_on_disk(config, 1000) == 3 * 3 * 8000);
 }
 
 TEST_CASE("doctor, feed: names what the device would wait for") {
