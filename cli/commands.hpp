@@ -2,6 +2,8 @@
 // the run failed, 2 bad usage or configuration, 130/143 stopped by a signal.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,16 @@ int graph_command(ConfigArguments what, const std::string& format, const std::st
 // plot, if not empty.
 int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
                      bool json, const std::string& output);
+
+struct PlanArguments {
+  std::string machine;  // a file; empty: this machine
+  unsigned devices = 1, nodes = 1;
+  double rate = 0;  // images/s of one device; 0: not known
+  std::optional<std::uint64_t> images, val_images;
+  bool json = false;
+};
+// What the configuration will take, next to what a machine has; exit_usage if it does not fit.
+int plan_command(const ConfigArguments& arguments, const PlanArguments& asked);
 
 struct EvalArguments {
   std::string checkpoint;

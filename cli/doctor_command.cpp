@@ -34,36 +34,47 @@ std::optional<DataSets> look_at_data(Checklist& list, const Config& config) {
   return std::move(*sets);
 }
 
-// All that needs the images; what the step found.
-StepFound look_at_run(Checklist& list, const Config& config, const std::string& device, DataSets sets) {
-  const Result<RunPlan> plan = plan_run(config, this_machine(), device.empty() ? "cpu" : device,
-                                        sets.train.index_bytes() + sets.val.index_bytes());
-  if (plan)
-    list.ok("RAM budget", "the data path fits its " + readable_bytes(plan->pipeline.split.budget) + " (" +
-                              plan->budget_source + ")");
-  else
+std::int64_t classes_of(const DataSets& sets) {
+  return static_cast<std::int64_t>(sets.train.class_names().size());
+}
+
+void look_at_budget(Checklist& list, const RunPlan& plan, const Machine& machine) {
+  const std::string found = "the data path fits its " + readable_bytes(plan.pipeline.split.budget) + " (" +
+                            plan.budget_source + "); the process takes about " +
+                            readable_bytes(plan.memory.total()) + " of " + readable_bytes(machine.memory);
+  plan.memory.total() <= machine.memory
+      ? list.ok("RAM budget", found)
+      : list.fail("RAM budget", found, "sluice plan tells who takes what; lower train.batch or budget.ram");
+}
+
+// All that needs the images.
+void look_at_run(Checklist& list, const Config& config, const std::string& device, DataSets sets) {
+  const Machine machine = this_machine();
+  const Result<RunPlan> plan =
+      plan_run(config, machine, device.empty() ? "cpu" : device,
+               sets.train.index_bytes() + sets.val.index_bytes(), 1, classes_of(sets));
+  if (!plan)
     list.fail("RAM budget", plan.error());
-  const RunPlan& settled = plan ? *plan : RunPlan{};
-  FeedFigures feed;
+  else
+    look_at_budget(list, *plan, machine);
   tell("reading some of the images");
-  const StorageFigures storage = measure_storage(sets.train, plan ? settled.pipeline.read_threads : 16);
+  const StorageFigures storage = measure_storage(sets.train, plan ? plan->pipeline.read_threads : 16);
   look_at_storage(list, storage);
-  if (!plan) return {};
-  const ImageSamples images = sample_both(sets, settled.data);
+  if (!plan) return;
+  const ImageSamples images = sample_both(sets, plan->data);
   look_at_images(list, images, config.data.max_bad);
-  if (device.empty()) return {};
+  if (device.empty()) return;
   tell("training one step");
   Result<BatchRun> run =
       BatchRun::training(config, 2 * static_cast<std::uint64_t>(config.train.accumulate), std::move(sets));
-  if (!run) return list.fail("one step", run.error()), StepFound{};
-  const StepFound step = look_at_step(list, *run);
-  feed.decode_threads = settled.pipeline.decode_threads;
+  if (!run) return list.fail("one step", run.error());
+  FeedFigures feed;
+  feed.step = look_at_step(list, *run);
+  feed.decode_threads = plan->pipeline.decode_threads;
   feed.storage = storage.many.failure ? 0 : storage.many.images_per_s();
   feed.decode = images.train.ms > 0 ? 1e3 / images.train.ms * feed.decode_threads : 0;
-  feed.step = step.images_per_s;
   feed.gpu = device != "cpu";
   look_at_feed(list, feed);
-  return step;
 }
 
 void look_at_config(Checklist& list, const ConfigArguments& arguments) {
@@ -74,10 +85,12 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
   list.ok("configuration", arguments.file);
   const std::string device = look_at_device(list, config.model.device);
   look_at_exchange(list, device, versions());
-  StepFound step;
-  if (std::optional<DataSets> sets = look_at_data(list, config))
-    step = look_at_run(list, config, device, std::move(*sets));
-  look_at_disk(list, config.log.dir, checkpoints_on_disk(config, step.parameters));
+  std::int64_t classes = 1000;
+  if (std::optional<DataSets> sets = look_at_data(list, config)) {
+    classes = classes_of(*sets);
+    look_at_run(list, config, device, std::move(*sets));
+  }
+  look_at_disk(list, config.log.dir, checkpoint_files(config) * checkpoint_bytes(config, classes));
 }
 
 }  // namespace

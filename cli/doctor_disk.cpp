@@ -11,14 +11,6 @@
 namespace sluice {
 namespace fs = std::filesystem;
 
-std::size_t checkpoints_on_disk(const Config& config, std::size_t parameters) {
-  const std::size_t kinds = config.optim.ema > 0 ? 3 : 2;  // weights, momenta, averages
-  const auto files =
-      static_cast<std::size_t>(config.checkpoint.keep) + 3;  // last, previous, one being written
-  const std::size_t number = config.model.precision == "fp64" ? sizeof(double) : sizeof(float);
-  return files * kinds * parameters * number;
-}
-
 void look_at_disk(Checklist& list, fs::path folder, std::size_t bytes) {
   std::error_code ignored;
   folder = fs::absolute(folder, ignored);
@@ -33,9 +25,8 @@ void look_at_disk(Checklist& list, fs::path folder, std::size_t bytes) {
   if (statvfs(folder.c_str(), &facts) != 0)
     return list.fail("disk", name + ": " + std::strerror(errno), "set log.dir to another place");
   const std::size_t free = std::size_t{facts.f_bavail} * facts.f_frsize;
-  std::string found = readable_bytes(free) + " free below " + name + ", ";
-  found += bytes > 0 ? "checkpoints take about " + readable_bytes(bytes)
-                     : "what checkpoints take is not known until a step works";
+  const std::string found =
+      readable_bytes(free) + " free below " + name + ", checkpoints take about " + readable_bytes(bytes);
   const char* hint = "make room, set log.dir to another disk, or lower checkpoint.keep";
   if (facts.f_files > 0 && facts.f_favail < 100)
     list.fail("disk", found + "; only " + std::to_string(facts.f_favail) + " more files may be made", hint);

@@ -7,12 +7,8 @@
 
 namespace sluice {
 
-struct StepFound {
-  std::size_t parameters = 0;  // 0 if it did not come that far
-  double images_per_s = 0;     // of the step alone, likewise
-};
-
-StepFound look_at_step(Checklist& list, BatchRun& run);
+// The step's images/s; 0 if it did not come that far.
+double look_at_step(Checklist& list, BatchRun& run);
 
 // What the parts of the data path can deliver, against what the step takes. Pure.
 struct FeedFigures {

@@ -66,6 +66,22 @@ int main(int count, char** words) {
   takes_json(schedule);
   takes_plot(schedule);
 
+  PlanArguments to_plan;
+  CLI::App* plan = takes_config(
+      app.add_subcommand("plan", "Print the memory, steps and time that a configuration will take"),
+      "Configuration file (TOML)");
+  plan->add_option("--machine", to_plan.machine,
+                   "Plan for this machine (configs/machines) instead of this one")
+      ->type_name("FILE");
+  plan->add_option("--devices", to_plan.devices, "Devices of each host, one rank for each")
+      ->check(CLI::Range(1, 1024));
+  plan->add_option("--nodes", to_plan.nodes, "Hosts")->check(CLI::Range(1, 100000));
+  plan->add_option("--rate", to_plan.rate, "Images per second of one device, for the times")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--images", to_plan.images, "Training images, instead of counting them");
+  plan->add_option("--val-images", to_plan.val_images, "Validation images, instead of counting them");
+  takes_json(plan);
+
   EvalArguments to_eval;
   CLI::App* eval =
       takes_config(app.add_subcommand("eval", "Validate a checkpoint over the whole of data.val"),
@@ -160,6 +176,8 @@ int main(int count, char** words) {
     }
     if (*graph) return graph_command(arguments, format, output);
     if (*schedule) return schedule_command(arguments, steps_per_epoch, devices, as_json, plot_file);
+    to_plan.json = as_json;
+    if (*plan) return plan_command(arguments, to_plan);
     to_eval.json = as_json;
     if (*eval) return eval_command(arguments, to_eval);
     if (*lr_find) return lr_find_command(arguments, {range, as_json, plot_file});

@@ -9,6 +9,7 @@
 
 #include "cli/batch_run.hpp"
 #include "cli/commands.hpp"
+#include "cli/step_options.hpp"
 #include "graph/diagnosis.hpp"
 #include "model/device.hpp"
 
@@ -28,7 +29,8 @@ double between(Clock::time_point a, Clock::time_point b) {
 // less where steps are so slow that the time is over by then.
 class TimedSteps {
  public:
-  TimedSteps(const StepOptions& options, double seconds) : options_(options), seconds_(seconds) {
+  TimedSteps(const StepOptions& options, const MixOptions& mix, double seconds)
+      : options_(options), mix_(mix), seconds_(seconds) {
     options_.note = [](const std::string&) {};
   }
 
@@ -41,12 +43,14 @@ class TimedSteps {
 
   Result<bool> batch(OnDevice&& given) {
     const auto now = Clock::now();
+    const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.size);
     if (batches_++ == 0) first_ = now;
     if (counting_) {
       waited_ += between(last_end_, now);
       images_ += static_cast<std::uint64_t>(given.batch.count);
     }
-    if (Status done = step_->train(std::move(given.batch), /*lr=*/0.0); !done) return done.error();
+    const TrainStep how(/*rate=*/0.0, /*finished=*/0, mix);  // weights that stay keep the loss finite
+    if (Status done = step_->train(std::move(given.batch), how); !done) return done.error();
     last_end_ = Clock::now();
     if (batches_ % static_cast<std::uint64_t>(options_.accumulate) != 0) return true;
     const auto steps = batches_ / static_cast<std::uint64_t>(options_.accumulate);
@@ -85,6 +89,7 @@ class TimedSteps {
   }
 
   StepOptions options_;
+  MixOptions mix_;
   double seconds_;
   std::optional<Step> step_;
   Clock::time_point first_, started_, last_end_;
@@ -119,7 +124,7 @@ int tune_trial_command(const ConfigArguments& arguments, double seconds) {
   if (seconds <= 0) return tell_device(loaded.config.model.device);
   Result<BatchRun> run = BatchRun::training(loaded.config, more_than_enough);
   if (!run) return tell(run.error());
-  TimedSteps steps(run->step_options(), seconds);
+  TimedSteps steps(run->step_options(), mix_options(loaded.config), seconds);
   std::optional<Error> failure;
   const int code =
       run->run({[&] { return steps.begin(); },
