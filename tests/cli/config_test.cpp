@@ -198,6 +198,7 @@ TEST_CASE("what is printed reads back equal, also when nothing is as it was") {
     if (auto* v = std::get_if<std::string*>(&slot); v && key.choices.size() > 1) **v = key.choices.back();
   }
   config.log.name = "tab\there";
+  config.dist.timeout = 0.7;  // must be longer than dist.heartbeat
   const std::string text = to_toml(config);
   Loaded back = parsed(text);
   CHECK(errors(back) == "");
