@@ -1,5 +1,4 @@
-// Those of doctor's words on devices that need none.
-#include "cli/doctor_device.hpp"
+#include "cli/doctor_build.hpp"
 
 namespace sluice {
 

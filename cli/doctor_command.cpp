@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/doctor_build.hpp"
 #include "cli/doctor_device.hpp"
 #include "cli/doctor_disk.hpp"
+#include "cli/doctor_feed.hpp"
 #include "cli/doctor_images.hpp"
 #include "cli/doctor_machine.hpp"
 #include "cli/doctor_step.hpp"

@@ -1,6 +1,6 @@
-#include <cstdio>
+#include "cli/doctor_feed.hpp"
 
-#include "cli/doctor_step.hpp"
+#include <cstdio>
 
 namespace sluice {
 

@@ -84,10 +84,14 @@ std::optional<TuneSetting> TuneSearch::with_batch(TuneSetting setting, std::int6
 std::optional<TuneSetting> TuneSearch::larger_batch(const TrialRow& best) const {
   std::int64_t largest = 0;
   for (const TrialRow& row : rows_) largest = std::max(largest, row.setting.batch);
-  const TrialRow* of_largest = find(rows_, [&](const TuneSetting& s) { return s.batch == largest; });
-  const TrialRow* of_half = find(rows_, [&](const TuneSetting& s) { return 2 * s.batch == largest; });
-  if (of_half && rate(*of_largest) < worth_it * rate(*of_half)) return std::nullopt;
-  if (!of_largest->figures) return std::nullopt;
+  const auto fastest_of = [&](std::int64_t batch) {
+    double most = 0;
+    for (const TrialRow& row : rows_)
+      if (row.setting.batch == batch) most = std::max(most, rate(row));
+    return most;
+  };
+  const double now = fastest_of(largest), before = largest % 2 == 0 ? fastest_of(largest / 2) : 0;
+  if (now <= 0 || now < worth_it * before) return std::nullopt;
   return with_batch(best.setting, 2 * largest);
 }
 

@@ -4,12 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/doctor_disk.hpp"
-#include "cli/doctor_step.hpp"
-#include "tests/support/folder.hpp"
-
 using namespace sluice;
-using namespace sluice::test;
 using Verdict = Checklist::Verdict;
 
 namespace {
@@ -40,34 +35,4 @@ TEST_CASE("doctor, machine: plenty passes, little warns") {
   }
   CHECK(line(poor, "memory")->found.find("the cgroup's memory limit") != std::string::npos);
   CHECK_FALSE(poor.failed());
-}
-
-TEST_CASE("doctor, disk: room for all checkpoints, in a folder that may not be there yet") {
-  const TemporaryFolder folder;
-  const auto verdict = [&](const std::filesystem::path& place, std::size_t bytes) {
-    Checklist list;
-    look_at_disk(list, place, bytes);
-    return list.lines().back().verdict;
-  };
-  CHECK(verdict(folder / "runs/deep/below", 1000) == Verdict::ok);
-  CHECK_FALSE(std::filesystem::exists(folder / "runs"));
-  CHECK(verdict(folder / "runs", std::size_t{1} << 60) == Verdict::fail);
-  write_file(folder / "file", std::string("x"));
-  CHECK(verdict(folder / "file", 1000) == Verdict::fail);
-  CHECK(verdict("/proc/sys", 1) == Verdict::fail);
-}
-
-TEST_CASE("doctor, feed: names what the device would wait for") {
-  const auto looked = [](const FeedFigures& f) {
-    Checklist list;
-    look_at_feed(list, f);
-    return list.lines().empty() ? Checklist::Line{"", Verdict::ok, "", ""} : list.lines().back();
-  };
-  CHECK(looked({5000, 300, 60, 1}).verdict == Verdict::ok);
-  const Checklist::Line storage = looked({190, 3000, 1000, 8, true});
-  CHECK(storage.verdict == Verdict::warning);
-  CHECK(storage.hint.find("wait for storage") != std::string::npos);
-  const Checklist::Line decode = looked({5000, 300, 1000, 1, true});
-  CHECK(decode.hint.find("wait for decoding") != std::string::npos);
-  CHECK(looked({0, 300, 1000, 1, true}).name.empty());
 }

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/doctor_images.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 
@@ -85,18 +84,4 @@ TEST_CASE("image sample: how many bad ones stop a run") {
   CHECK(too_many_bad(counts(64, 1, 64), 0.01));  // all were looked at: this is no chance
   CHECK_FALSE(too_many_bad(counts(64, 1, 64), 0.02));
   CHECK(too_many_bad(counts(2, 2, 1000), 0.5));
-}
-
-TEST_CASE("doctor, images: few bad ones warn, many fail, each split by itself") {
-  using Verdict = Checklist::Verdict;
-  const auto verdict = [](const ImageSamples& samples) {
-    Checklist list;
-    look_at_images(list, samples, 0.01);
-    CHECK(list.lines().back().found.find("96 images (64 training, 32 validation)") != std::string::npos);
-    return list.lines().back().verdict;
-  };
-  CHECK(verdict({counts(64, 0, 1000), counts(32, 0, 1000)}) == Verdict::ok);
-  CHECK(verdict({counts(64, 1, 1000), counts(32, 0, 1000)}) == Verdict::warning);
-  CHECK(verdict({counts(64, 9, 1000), counts(32, 0, 1000)}) == Verdict::fail);
-  CHECK(verdict({counts(64, 0, 1000), counts(32, 1, 32)}) == Verdict::fail);
 }

@@ -78,6 +78,14 @@ TEST_CASE("tune search: doubles the batch as long as that pays, and tries half o
   CHECK(tried(search, [](const TuneSetting& s) { return s.batch == 16; }));
 }
 
+TEST_CASE("tune search: what other threads have brought does not count for the batch") {
+  Model model;
+  model.rate = [](const TuneSetting& s) { return s.torch_threads == 1 ? 30.0 : 5.0; };
+  const TuneSearch search = searched(on_cpu(32, 2), model);
+  CHECK(tried(search, [](const TuneSetting& s) { return s.batch == 64; }));
+  CHECK_FALSE(tried(search, [](const TuneSetting& s) { return s.batch == 128; }));
+}
+
 TEST_CASE("tune search: a trial that fails ends its direction, not the search") {
   Model model;
   model.rate = [](const TuneSetting& s) { return static_cast<double>(s.batch); };
