@@ -12,8 +12,9 @@ constexpr std::size_t MiB = 1024 * 1024;
 
 // Figures that no arithmetic gives. Those of the CPU build are measured (docs/planning.md says how); those
 // of a GPU are not: none was at hand.
-constexpr std::size_t cpu_process = 512 * MiB;    // libraries, arenas, stacks, oneDNN's compiled kernels
+constexpr std::size_t cpu_process = 256 * MiB;    // libraries, arenas, oneDNN's compiled kernels
 constexpr std::size_t cuda_process = 2560 * MiB;  // the same with CUDA's libraries and the driver's mappings
+constexpr std::size_t thread_memory = 2 * MiB;    // stack and arena of one
 constexpr std::size_t cuda_context = 600 * MiB;   // on the GPU: context and kernels
 constexpr std::size_t cudnn_workspace = 512 * MiB, nccl_buffers = 256 * MiB;
 constexpr int device_slots = 3;  // of the ring between host and GPU
@@ -75,9 +76,12 @@ MemoryPlan memory_beside(const Config& c, const NetworkRun& run) {
   const auto add = [&](const char* key, const char* name, std::size_t bytes, std::string how) {
     if (bytes > 0) plan.owners.push_back({key, name, bytes, std::move(how)});
   };
-  add("process", "process and libtorch", cpu ? cpu_process : cuda_process,
-      cpu ? "libraries, arenas, compiled kernels: measured"
-          : "with CUDA's libraries: an estimate, not measured");
+  add("process", "process and libtorch", (cpu ? cpu_process : cuda_process) + run.threads * thread_memory,
+      readable_bytes(cpu ? cpu_process : cuda_process) +
+          (cpu ? ", measured" : ", an estimate, not measured") +
+          (run.threads > 0
+               ? "; " + std::to_string(run.threads) + " threads of " + readable_bytes(thread_memory)
+               : ""));
   if (cpu) {
     const std::size_t staging = pixels(c) * converted_value(c, true);
     const std::size_t step = activations(c, run).peak;

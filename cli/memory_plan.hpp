@@ -31,7 +31,8 @@ struct MemoryPlan {
 struct NetworkRun {
   std::string device;  // "cpu" or "cuda"
   std::int64_t classes = 1000;
-  unsigned ranks = 1;  // of all hosts
+  unsigned ranks = 1;    // of all hosts
+  unsigned threads = 0;  // of one process, of all kinds
 };
 
 // RAM of one process beside its data path; of the one that writes checkpoints, if there are several.

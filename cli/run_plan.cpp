@@ -58,7 +58,8 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   r.grant = grant;
   if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
   if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
-  plan.memory = memory_beside(c, {device, classes, local_ranks});
+  plan.memory = memory_beside(
+      c, {device, classes, local_ranks, p.read_threads + p.decode_threads + plan.torch_threads});
   const std::string shared =
       local_ranks > 1 ? ", shared by " + std::to_string(local_ranks) + " ranks" : std::string();
   if (c.budget.ram) {

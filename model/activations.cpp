@@ -130,18 +130,24 @@ class Walk {
     return sum;
   }
 
+  // Of the library, as measured: the weight in another layout, and partial sums.
+  [[nodiscard]] Bytes scratch(const ConvShape& conv) const {
+    if (!s_.cpu || cast()) return 0;
+    return (value_ == 4 && s_.channels_last ? 2 : 1) * weight(conv);
+  }
+
   // The gradient of the output is there and goes; that of the input comes. The weight's gradient is added to
-  // its sum and goes, and so does scratch: the weight in the layout of the library, and partial sums.
+  // its sum and goes; under autocast it is there in both types for a moment.
   void convolve_back(const ConvShape& conv, std::int64_t side, bool to_input) {
     const Bytes given = to_input ? tensor(conv.in, side) : 0, window = windows(conv, side);
-    const Bytes own = conv.weights() * (cast() ? 2 + 4 : value_);  // and its sum's type under autocast
+    const Bytes sum = conv.weights() * (cast() ? 4 : value_), own = cast() ? sum + weight(conv) : sum;
     const Bytes folding = 4 * tensor(conv.in, side + 2);  // from windows to padded images, in two steps
     if (window > 0) tape_.briefly(own + window);
     tape_.take(given);
-    tape_.briefly(window > 0 ? folding : own + (s_.cpu ? 2 * own : 0));
+    tape_.briefly(window > 0 ? folding : own + scratch(conv));
     if (s_.recompute) {  // a part's gradients come out of it together
-      tape_.take(own);
-      gathered_ += own;
+      tape_.take(sum);
+      gathered_ += sum;
     }
     tape_.drop(tensor(conv.out, conv.side(side)) + window + (cast() ? weight(conv) : 0));
   }

@@ -43,14 +43,14 @@ std::size_t real_peak(const StepShape& shape) {
   return cpu_memory().recent - before;
 }
 
-void check_near(const StepShape& shape) {
+void check_near(const StepShape& shape, double off = 0.1) {
   const auto real = static_cast<double>(real_peak(shape));
   const auto planned = static_cast<double>(step_memory(shape).peak);
   INFO(shape.arch, " at ", shape.image_size, " px, batch ", shape.batch, ", ", shape.precision,
        std::string(shape.recompute ? ", recomputed" : ""), ": ", real, " bytes, planned ", planned,
        ", ratio ", planned / real);
-  CHECK(planned > 0.9 * real);
-  CHECK(planned < 1.1 * real);
+  CHECK(planned > (1 - off) * real);
+  CHECK(planned < (1 + off) * real);
 }
 
 StepShape on_cpu(const std::string& arch, std::int64_t size, std::int64_t batch, bool recompute) {
@@ -114,16 +114,16 @@ TEST_CASE("activations: in proportion to the batch, half in half precision, less
 
 TEST_SUITE_BEGIN("long");  // bf16 is slow on processors that do not have it
 
-TEST_CASE("activations: other precisions and layouts") {
+TEST_CASE("activations: within a fifth in other precisions and layouts") {
   for (const bool recompute : {false, true}) {
     StepShape shape = on_cpu("resnet18", 96, 16, recompute);
     shape.precision = "bf16";
-    check_near(shape);
+    check_near(shape, 0.2);
     shape.precision = "fp64";
-    check_near(shape);
+    check_near(shape, 0.2);
     shape.precision = "fp32";
     shape.channels_last = false;
-    check_near(shape);
+    check_near(shape, 0.2);
   }
 }
 

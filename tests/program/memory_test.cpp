@@ -1,6 +1,7 @@
-// Promise 1 from outside: a real training takes no more memory than `sluice plan` says. Where SLUICE_TEST_CGROUP
-// names the folder of a memory cgroup that may be given children (v1 or v2, writable), the run is put into one
-// whose limit is the plan's total: the kernel then kills it if it takes more. Elsewhere its peak is compared.
+// Promise 1 from outside: a real training takes no more memory than `sluice plan` says. Where
+// SLUICE_TEST_CGROUP names the folder of a memory cgroup that may be given children (v1 or v2, writable), the
+// run is put into one whose limit is the plan's total: the kernel then kills it if it takes more. Elsewhere
+// its peak is compared.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -71,15 +72,14 @@ void check_within_plan(const Place& place, const std::vector<std::string>& sets)
   INFO(ended.err);
   CHECK(ended.code == 0);
   INFO("planned ", total >> 20, " MiB, taken ", ended.peak_bytes >> 20, " MiB");
-  MESSAGE("planned ", total >> 20, " MiB, taken ", ended.peak_bytes >> 20, " MiB");
   CHECK(ended.peak_bytes <= total);
-  CHECK(ended.peak_bytes > total / 3);  // an estimate that holds anything says nothing
+  CHECK(ended.peak_bytes > total / 2);  // an estimate that holds anything says nothing
   CHECK_FALSE(has(ended.err, "were planned"));
 }
 
-const std::vector<std::string> more_work{"--set", "data.image_size=96", "--set", "data.val_resize=104",
-                                         "--set", "train.batch=12",     "--set", "budget.ram=96MiB",
-                                         "--set", "train.epochs=3"};
+const std::vector<std::string> more_work{"--set", "data.image_size=160", "--set", "data.val_resize=176",
+                                         "--set", "train.batch=24",      "--set", "budget.ram=96MiB",
+                                         "--set", "train.epochs=4"};
 
 std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -106,12 +106,12 @@ TEST_CASE("memory: a resumed training stays within its plan") {
   const Place place;
   const std::vector<std::string> named = with(more_work, {"--set", "log.name=a"});
   check_within_plan(place, named);
-  check_within_plan(place, with(named, {"--set", "train.epochs=4", "--resume", "auto"}));
+  check_within_plan(place, with(named, {"--set", "train.epochs=6", "--resume", "auto"}));
 }
 
 TEST_CASE("memory: a larger network") {
   const Place place;
-  check_within_plan(place, with(more_work, {"--set", "model.arch=resnet50", "--set", "train.epochs=1"}));
+  check_within_plan(place, with(more_work, {"--set", "model.arch=resnet50", "--set", "train.batch=12"}));
 }
 
 TEST_SUITE_END();
