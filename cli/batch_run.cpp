@@ -48,13 +48,17 @@ Result<BatchRun> BatchRun::training(const Config& config, std::uint64_t batches)
   if (Status made = make_synth_tree(config); !made) return made.error();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();
-  RunShape shape = run_shape(config, *sets);
+  return training(config, batches, std::move(*sets));
+}
+
+Result<BatchRun> BatchRun::training(const Config& config, std::uint64_t batches, DataSets sets) {
+  RunShape shape = run_shape(config, sets);
   shape.accumulate = 1;  // a step here is a batch
   shape.max_steps = batches;
   shape.validate = false;
   const std::uint64_t each = std::max<std::uint64_t>(shape.train_images / shape.batch, 1);
   shape.epochs = static_cast<std::uint32_t>((batches + each - 1) / each);
-  return make(config, std::move(*sets), shape, false);
+  return make(config, std::move(sets), shape, false);
 }
 
 StepOptions BatchRun::step_options() const {
@@ -90,6 +94,7 @@ int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
   const RunEnd end = pipeline->run([&] {
     if (caught_signal()) pipeline->stop().request();
   });
+  picture_ = end.picture;
   int code = exit_done;
   if (end.failure) {
     tell(*end.failure);

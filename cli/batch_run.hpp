@@ -27,6 +27,8 @@ class BatchRun {
   [[nodiscard]] static Result<BatchRun> validation(const Config& config);
   // So many training batches, from the first of epoch 0 on.
   [[nodiscard]] static Result<BatchRun> training(const Config& config, std::uint64_t batches);
+  // Likewise, of a data set that has been scanned before.
+  [[nodiscard]] static Result<BatchRun> training(const Config& config, std::uint64_t batches, DataSets sets);
 
   [[nodiscard]] int classes() const { return static_cast<int>(sets_->val.class_names().size()); }
   [[nodiscard]] std::uint64_t batches() const { return plan_.pipeline.batches - plan_.pipeline.first_batch; }
@@ -34,6 +36,9 @@ class BatchRun {
 
   // What the data path may take of RAM.
   [[nodiscard]] std::size_t budget() const { return plan_.pipeline.split.budget; }
+
+  // The final figures, once it has run.
+  [[nodiscard]] const Picture& picture() const { return picture_; }
 
   // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
   // 130/143 after a signal.
@@ -48,6 +53,7 @@ class BatchRun {
   RunPlan plan_;
   std::shared_ptr<const DataSets> sets_;
   Sequence sequence_;
+  Picture picture_;
 };
 
 }  // namespace sluice

@@ -25,21 +25,25 @@ std::string padded(std::string text, std::size_t width) {
 }  // namespace
 
 void Checklist::ok(std::string name, std::string found) {
-  lines_.push_back({std::move(name), Verdict::ok, std::move(found), ""});
+  lines_.push_back({std::move(name), Verdict::ok, std::move(found), "", {}});
 }
 
 void Checklist::warn(std::string name, std::string found, std::string hint) {
-  lines_.push_back({std::move(name), Verdict::warning, std::move(found), std::move(hint)});
+  lines_.push_back({std::move(name), Verdict::warning, std::move(found), std::move(hint), {}});
 }
 
 void Checklist::fail(std::string name, std::string found, std::string hint) {
-  lines_.push_back({std::move(name), Verdict::fail, std::move(found), std::move(hint)});
+  lines_.push_back({std::move(name), Verdict::fail, std::move(found), std::move(hint), {}});
 }
 
 void Checklist::fail(std::string name, const Error& error) {
   Error told = error;
   told.hint.clear();
   fail(std::move(name), told.text(), error.hint);
+}
+
+void Checklist::figure(std::string name, double value) {
+  lines_.back().figures.emplace_back(std::move(name), value);
 }
 
 bool Checklist::failed() const {
@@ -63,6 +67,7 @@ nlohmann::ordered_json Checklist::json() const {
     nlohmann::ordered_json check = {
         {"name", line.name}, {"verdict", word(line.verdict)}, {"found", line.found}};
     if (!line.hint.empty()) check["hint"] = line.hint;
+    for (const auto& [name, value] : line.figures) check["figures"][name] = value;
     out["checks"].push_back(std::move(check));
   }
   return out;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/result.hpp"
@@ -16,12 +17,14 @@ class Checklist {
     std::string name;
     Verdict verdict;
     std::string found, hint;  // `hint`: what to do; empty where nothing is wrong
+    std::vector<std::pair<std::string, double>> figures = {};  // for programs: only in the JSON
   };
 
   void ok(std::string name, std::string found);
   void warn(std::string name, std::string found, std::string hint);
   void fail(std::string name, std::string found, std::string hint);
   void fail(std::string name, const Error& error);
+  void figure(std::string name, double value);  // of the last line
 
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
   [[nodiscard]] bool failed() const;

@@ -2,6 +2,8 @@
 // the run failed, 2 bad usage or configuration, 130/143 stopped by a signal.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,16 @@ int graph_command(ConfigArguments what, const std::string& format, const std::st
 int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
                      bool json, const std::string& output);
 
+struct PlanArguments {
+  std::string machine;  // a file; empty: this machine
+  unsigned devices = 1, nodes = 1;
+  double rate = 0;  // images/s of one device; 0: not known
+  std::optional<std::uint64_t> images, val_images;
+  bool json = false;
+};
+// What the configuration will take, next to what a machine has; exit_usage if it does not fit.
+int plan_command(const ConfigArguments& arguments, const PlanArguments& asked);
+
 struct EvalArguments {
   std::string checkpoint;
   bool averaged = false, json = false;
@@ -49,6 +61,16 @@ int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& ask
 int export_command(const std::string& checkpoint, const std::string& output, bool averaged);
 // A pre-flight checklist of this machine and, if a file is given, of a configuration with one real step.
 int doctor_command(const ConfigArguments& arguments, bool json);
+struct TuneArguments {
+  double minutes = 5;
+  std::string output;               // a configuration, if not empty
+  std::string choose = "balanced";  // which option that is
+  bool keep_total = false, json = false;
+};
+// Short trials within the plan, and what they come to.
+int tune_command(const ConfigArguments& arguments, const TuneArguments& asked);
+// One of them, in a process of its own: so many seconds. With 0, only what the device has.
+int tune_trial_command(const ConfigArguments& arguments, double seconds);
 int synth_command(const SynthOptions& options);
 struct StepBench {
   int steps = 5, warm = 2;

@@ -76,13 +76,19 @@ std::optional<std::size_t> cgroup_room(const std::string& mount, const std::stri
   return room;
 }
 
-// The tightest quota of a cgroup or one of its parents.
+unsigned whole_cores(unsigned cpus, double quota, double period) {
+  if (quota <= 0 || period <= 0) return cpus;  // v1 writes -1 for no quota
+  return static_cast<unsigned>(std::clamp(std::ceil(quota / period), 1.0, static_cast<double>(cpus)));
+}
+
+// The tightest quota of a cgroup or one of its parents: in one file of v2, in two of v1.
 unsigned cpus_within_quota(unsigned cpus, const std::string& mount, const std::string& path) {
   for (const std::string& folder : with_parents(mount, path)) {
     std::ifstream quota(folder + "cpu.max");
     double most = 0, period = 0;
-    if (quota >> most >> period && period > 0)
-      cpus = static_cast<unsigned>(std::clamp(std::ceil(most / period), 1.0, static_cast<double>(cpus)));
+    if (quota >> most >> period) cpus = whole_cores(cpus, most, period);
+    std::ifstream old_quota(folder + "cpu.cfs_quota_us"), old_period(folder + "cpu.cfs_period_us");
+    if (old_quota >> most && old_period >> period) cpus = whole_cores(cpus, most, period);
   }
   return cpus;
 }
@@ -98,6 +104,7 @@ Machine this_machine(const std::string& root) {
 
   const std::string v2 = root + "/sys/fs/cgroup", v2_path = cgroup_path(root, "");
   m.cpus = cpus_within_quota(m.cpus, v2, v2_path);
+  m.cpus = cpus_within_quota(m.cpus, v2 + "/cpu", cgroup_path(root, "cpu"));
 
   m.memory = value_of(root + "/proc/meminfo", "MemAvailable:") * 1024;
   m.memory_limit = "MemAvailable";

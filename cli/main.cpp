@@ -1,6 +1,7 @@
 // The command line. One sub-command, one file; this one only knows the words.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <optional>
 
 #include "cli/commands.hpp"
 
@@ -65,6 +66,22 @@ int main(int count, char** words) {
   takes_json(schedule);
   takes_plot(schedule);
 
+  PlanArguments to_plan;
+  CLI::App* plan = takes_config(
+      app.add_subcommand("plan", "Print the memory, steps and time that a configuration will take"),
+      "Configuration file (TOML)");
+  plan->add_option("--machine", to_plan.machine,
+                   "Plan for this machine (configs/machines) instead of this one")
+      ->type_name("FILE");
+  plan->add_option("--devices", to_plan.devices, "Devices of each host, one rank for each")
+      ->check(CLI::Range(1, 1024));
+  plan->add_option("--nodes", to_plan.nodes, "Hosts")->check(CLI::Range(1, 100000));
+  plan->add_option("--rate", to_plan.rate, "Images per second of one device, for the times")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--images", to_plan.images, "Training images, instead of counting them");
+  plan->add_option("--val-images", to_plan.val_images, "Validation images, instead of counting them");
+  takes_json(plan);
+
   EvalArguments to_eval;
   CLI::App* eval =
       takes_config(app.add_subcommand("eval", "Validate a checkpoint over the whole of data.val"),
@@ -96,6 +113,24 @@ int main(int count, char** words) {
       app.add_subcommand("doctor", "Check this machine, and a configuration with one real step");
   takes_config(doctor, "Configuration file (TOML)")->get_option("config")->required(false);
   takes_json(doctor);
+
+  TuneArguments to_tune;
+  std::optional<double> trial;
+  CLI::App* tune =
+      takes_config(app.add_subcommand("tune", "Try batch sizes, threads and read-ahead in short real runs"),
+                   "Configuration file (TOML)");
+  tune->add_option("--minutes", to_tune.minutes, "Time for all trials together")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 10000.0));
+  tune->add_option("-o,--output", to_tune.output, "Write the chosen option as a configuration")
+      ->type_name("FILE");
+  tune->add_option("--choose", to_tune.choose, "conservative, balanced or aggressive")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"conservative", "balanced", "aggressive"}));
+  tune->add_flag("--keep-total", to_tune.keep_total,
+                 "Keep the total batch: other batches get another train.accumulate");
+  tune->add_option("--trial", trial, "One trial of so many seconds, as a line of JSON")->group("");
+  takes_json(tune);
 
   SynthOptions synth;
   CLI::App* make = app.add_subcommand("synth", "Make a labelled, learnable JPEG tree for trying things out");
@@ -163,11 +198,15 @@ int main(int count, char** words) {
     }
     if (*graph) return graph_command(arguments, format, output);
     if (*schedule) return schedule_command(arguments, steps_per_epoch, devices, as_json, plot_file);
+    to_plan.json = as_json;
+    if (*plan) return plan_command(arguments, to_plan);
     to_eval.json = as_json;
     if (*eval) return eval_command(arguments, to_eval);
     if (*lr_find) return lr_find_command(arguments, {range, as_json, plot_file});
     if (*export_weights) return export_command(checkpoint, weights, averaged);
     if (*doctor) return doctor_command(arguments, as_json);
+    to_tune.json = as_json;
+    if (*tune) return trial ? tune_trial_command(arguments, *trial) : tune_command(arguments, to_tune);
     if (*make) return synth_command(synth);
     if (*bench_data) return bench_data_command(arguments, data_bench);
     if (*show) return show_command(arguments, to_show);

@@ -10,36 +10,12 @@ constexpr std::size_t thread_scratch = 8 * MiB;  // holds a progressive image of
 constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files are smaller
 constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
 
-// Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients,
-// momenta, averages and the checkpoint's copies, and on the CPU the activations (bytes per image at 224 px,
-// fp32, forward and backward).
-std::size_t beside_the_data_path(const Config& c, const std::string& device) {
-  struct Net {
-    const char* arch;
-    std::size_t parameters, activations;
-  };
-  constexpr Net nets[] = {{"resnet18", 11'700'000, 60 * MiB},
-                          {"resnet34", 21'800'000, 90 * MiB},
-                          {"resnet50", 25'600'000, 240 * MiB},
-                          {"resnet101", 44'600'000, 360 * MiB}};
-  std::size_t bytes = 1 * GiB;
-  for (const Net& net : nets) {
-    if (c.model.arch != net.arch) continue;
-    bytes += 4 * (c.optim.ema > 0 ? 7 : 5) * net.parameters;
-    const double scale = static_cast<double>(c.data.image_size * c.data.image_size) / (224.0 * 224.0);
-    if (device == "cpu")
-      bytes += static_cast<std::size_t>(scale * static_cast<double>(net.activations) *
-                                        static_cast<double>(c.train.batch));
-  }
-  return bytes;
-}
-
 unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<std::int64_t>(n, 1)); }
 
 }  // namespace
 
 Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::string& device,
-                         std::size_t index_bytes, unsigned local_ranks) {
+                         std::size_t index_bytes, unsigned local_ranks, std::int64_t classes) {
   RunPlan plan;
   PipelineOptions& p = plan.pipeline;
 
@@ -73,19 +49,23 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   r.grant = grant;
   if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
   if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
+  plan.memory = memory_beside(
+      c, {device, classes, local_ranks, p.read_threads + p.decode_threads + plan.torch_threads});
   const std::string shared =
       local_ranks > 1 ? ", shared by " + std::to_string(local_ranks) + " ranks" : std::string();
   if (c.budget.ram) {
     r.budget = c.budget.ram->bytes / local_ranks;
     plan.budget_source = "budget.ram" + shared;
   } else {
-    const std::size_t beside = beside_the_data_path(c, device);
+    const std::size_t beside = plan.memory.total();
     const std::size_t memory = machine.memory / local_ranks;
     const std::size_t left = memory > beside ? memory - beside : 0;
     r.budget = std::min(left / 2, roomiest);
     plan.budget_source = "budget.ram = \"auto\": half of what " + machine.memory_limit + " (" +
-                         readable_bytes(machine.memory) + shared + ") leaves beside about " +
-                         readable_bytes(beside) + " for libtorch, at most " + readable_bytes(roomiest);
+                         readable_bytes(machine.memory) + shared + ") leaves beside " +
+                         readable_bytes(beside) + " for libtorch, network and checkpoint copy, at most " +
+                         readable_bytes(roomiest) + "; a margin of " + readable_bytes(left - r.budget) +
+                         " stays free";
   }
   Result<BudgetSplit> split = split_budget(r);
   if (!split) {
@@ -93,6 +73,7 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
     return split.error();
   }
   p.split = *split;
+  for (Owner& owner : data_path_owners(p.split)) plan.memory.owners.push_back(std::move(owner));
 
   plan.data.decode_threads = p.decode_threads;
   plan.data.seed = static_cast<std::uint64_t>(c.train.seed);

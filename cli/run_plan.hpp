@@ -4,6 +4,7 @@
 
 #include "cli/config.hpp"
 #include "cli/machine.hpp"
+#include "cli/memory_plan.hpp"
 #include "graph/layout.hpp"
 #include "model/place.hpp"
 #include "nodes/data_path.hpp"
@@ -15,13 +16,15 @@ struct RunPlan {
   DataPathOptions data;      // likewise first_batch
   unsigned torch_threads = 1;
   std::string budget_source;  // where budget.ram comes from, in words
+  MemoryPlan memory;          // RAM of one rank's process, the data path included
 };
 
 // `index_bytes`: what the data sets' indexes hold. The machine's CPUs and memory, and budget.ram, are shared
 // evenly by the ranks of this host; numbers of threads that the configuration gives are each rank's own.
+// budget.ram = "auto" takes half of what is left of the memory beside memory_beside(), at most 4 GiB.
 [[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine,
                                        const std::string& device, std::size_t index_bytes,
-                                       unsigned local_ranks = 1);
+                                       unsigned local_ranks = 1, std::int64_t classes = 1000);
 
 [[nodiscard]] FolderOptions folder_options(const Config& config);
 // The folders of `data.train` and `data.val`, scanned.

@@ -6,12 +6,14 @@
 #include <iostream>
 
 #include "cli/launch.hpp"
+#include "cli/memory_watch.hpp"
 #include "cli/rank_watch.hpp"
 #include "cli/signals.hpp"
 #include "cli/train_setup.hpp"
 #include "graph/diagnosis.hpp"
 #include "graph/dot.hpp"
 #include "graph/pipeline.hpp"
+#include "model/cpu_memory.hpp"
 #include "nodes/tensorboard.hpp"
 
 namespace sluice {
@@ -98,6 +100,7 @@ struct Attendant {
   const Trainer& trainer;
   const TrainSetup& setup;
   const std::string title;
+  MemoryWatch memory;
   Nanoseconds drawn = 0, told_at = 0;
   std::uint64_t begun = 0;  // when the signal came
   bool told = false;
@@ -119,6 +122,8 @@ struct Attendant {
       pipeline.stop().fail({"ranks", "", "told to end, and no batch came", "go on with --resume auto"});
     }
     if (const std::optional<Error> failure = pipeline.stop().failure()) ranks.failed(*failure);
+    if (const std::optional<std::string> warning = memory.look(now_ns()))
+      log.message(Level::warning, *warning);
     if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
   }
 
@@ -214,7 +219,12 @@ int run(TrainSetup& p, RankWatch& ranks) {
   }
   trainer.watch_gpu(feed.gpu_figures());
 
-  Attendant attendant{*pipeline, log, ranks, trainer, p, p.trainer.folder.string()};
+  const auto memory_figures = [&] {
+    const KeptMemory::Usage tensors = cpu_memory();
+    return MemoryFigures{resident_bytes(), ledger.held(), tensors.in_use + tensors.kept};
+  };
+  Attendant attendant{
+      *pipeline, log, ranks, trainer, p, p.trainer.folder.string(), {p.plan.memory.total(), memory_figures}};
   attendant.draw(pipeline->picture());
   ranks.watch(pipeline->stop());
   const RunEnd end = pipeline->run([&] { attendant(); });

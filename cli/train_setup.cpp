@@ -164,7 +164,8 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (!sets) return sets.error();
   const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
   Result<RunPlan> plan =
-      plan_run(config, this_machine(), device, index_bytes, static_cast<unsigned>(place.local_world));
+      plan_run(config, this_machine(), device, index_bytes, static_cast<unsigned>(place.local_world),
+               static_cast<std::int64_t>(sets->train.class_names().size()));
   if (!plan) return plan.error();
   Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
   if (!sequence) return sequence.error();
@@ -212,7 +213,9 @@ std::vector<std::string> describe(const TrainSetup& p) {
           " validation batches an epoch",
       "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " +
           count(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source +
-          "):" + o.split.table()};
+          "):" + o.split.table(),
+      "planned RAM of the process: " + readable_bytes(p.plan.memory.total()) +
+          " (sluice plan lists who takes it)"};
   lines.insert(lines.end(), p.notes.begin(), p.notes.end());
   return lines;
 }

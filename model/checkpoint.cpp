@@ -26,6 +26,9 @@ std::string describe(std::string_view dtype, at::IntArrayRef shape) {
 
 void copy_out(const NamedTensors& tensors, Snapshot& into) {
   const at::NoGradGuard no_grad;
+  std::size_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += tensor.nbytes() + 64;  // and padding
+  into.data.reserve(bytes);  // growing piece by piece would hold it twice for a moment
   for (const auto& [name, tensor] : tensors) {
     const auto room = into.add(name, name_of(tensor.scalar_type()), tensor.sizes().vec());
     if (!room.empty())

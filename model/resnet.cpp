@@ -1,6 +1,7 @@
 #include "model/resnet.hpp"
 
 #include "model/gemm_conv.hpp"
+#include "model/network_shape.hpp"
 #include "model/recompute.hpp"
 #include "model/sync_norm.hpp"
 
@@ -47,18 +48,6 @@ class BlockImpl : public nn::Module {
   }
   void recompute_it() { recompute_ = true; }
 
-  // What convolutions and norms give, for each image; `side` is that of the input and becomes that of the
-  // output.
-  std::int64_t values(std::int64_t& side) const {
-    std::int64_t sum = 0;
-    for (const nn::Conv2d& conv : convs_) {
-      if (conv->options.stride()->at(0) == 2) side = (side + 1) / 2;
-      sum += 2 * conv->options.out_channels() * side * side;
-    }
-    return sum + (shortcut_.conv.is_empty() ? 0 : width() * side * side);
-  }
-  std::int64_t width() const { return convs_.back()->options.out_channels(); }
-
  private:
   at::Tensor compute(const at::Tensor& input) {
     at::Tensor x = input;
@@ -81,21 +70,11 @@ class BlockImpl : public nn::Module {
 };
 TORCH_MODULE(Block);
 
-struct Shape {
-  const char* name;
-  std::array<int, 4> stages;
-  bool bottleneck;
-};
 void zero_last_norms(nn::Module& network, std::string_view name) {
   const at::NoGradGuard no_grad;
   for (auto& parameter : network.named_parameters())
     if (parameter.key().ends_with(name)) parameter.value().zero_();
 }
-
-constexpr Shape shapes[] = {{"resnet18", {2, 2, 2, 2}, false},
-                            {"resnet34", {3, 4, 6, 3}, false},
-                            {"resnet50", {3, 4, 6, 3}, true},
-                            {"resnet101", {3, 4, 23, 3}, true}};
 
 }  // namespace
 
@@ -120,8 +99,7 @@ nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t st
   for (int i = 0; i < blocks; ++i) {
     const std::int64_t step = i == 0 ? stride : 1;
     Shortcut shortcut;
-    if (step != 1 || channels_ != out)
-      shortcut = {convolution(channels_, out, 1, step), Norm(out)};
+    if (step != 1 || channels_ != out) shortcut = {convolution(channels_, out, 1, step), Norm(out)};
     layer->push_back(Block(channels_, width, step, bottleneck, shortcut));
     channels_ = out;
   }
@@ -146,35 +124,17 @@ void ResNetImpl::recompute_blocks() {
     if (auto* block = module->as<BlockImpl>()) block->recompute_it();
 }
 
-std::int64_t ResNetImpl::kept_values(std::int64_t size) const {
-  std::int64_t side = (size + 1) / 2;
-  std::int64_t kept = 2 * 64 * side * side, largest = kept;
-  side = (side + 1) / 2;
-  kept += 3 * 64 * side * side;  // pooled, and where each value came from
-  std::int64_t inputs = 64 * side * side;
-  for (const auto& module : modules(false)) {
-    const auto* block = module->as<BlockImpl>();
-    if (!block) continue;
-    const std::int64_t values = block->values(side);
-    kept += values;
-    largest = std::max(largest, values);
-    inputs += block->width() * side * side;
-  }
-  return recompute_ ? inputs + largest : kept;
-}
-
 Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed,
                            bool zero_init) {
-  for (const Shape& shape : shapes)
-    if (arch == shape.name) {
-      if (classes < 1) return Error{"model", "classes", "a network needs at least one class", ""};
-      torch::manual_seed(seed);
-      ResNet network(shape.stages, shape.bottleneck, classes);
-      if (zero_init) zero_last_norms(*network, shape.bottleneck ? ".bn3.weight" : ".bn2.weight");
-      return network;
-    }
-  return Error{"model", "model.arch", "there is no network \"" + arch + "\"",
-               "take one of resnet18, resnet34, resnet50, resnet101"};
+  const ResNetKind* kind = resnet_kind(arch);
+  if (!kind)
+    return Error{"model", "model.arch", "there is no network \"" + arch + "\"",
+                 "take one of resnet18, resnet34, resnet50, resnet101"};
+  if (classes < 1) return Error{"model", "classes", "a network needs at least one class", ""};
+  torch::manual_seed(seed);
+  ResNet network(kind->stages, kind->bottleneck, classes);
+  if (zero_init) zero_last_norms(*network, kind->bottleneck ? ".bn3.weight" : ".bn2.weight");
+  return network;
 }
 
 }  // namespace sluice

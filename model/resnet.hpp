@@ -17,8 +17,6 @@ class ResNetImpl : public torch::nn::Module {
   at::Tensor forward(at::Tensor images);
   // From now on each block keeps its input alone for the backward pass (see model/recompute.hpp).
   void recompute_blocks();
-  // Values that one image of size x size leaves for the backward pass, by the shapes alone.
-  [[nodiscard]] std::int64_t kept_values(std::int64_t size) const;
 
  private:
   torch::nn::Sequential stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/activations.hpp"
 #include "model/average.hpp"
 #include "model/capture.hpp"
 #include "model/checkpoint.hpp"
@@ -166,8 +167,11 @@ struct Step::Impl {
     use.optimiser = bytes(sgd.momenta());
     if (average) use.average = use.weights;
     use.input = input.bytes();
-    use.image_needs =
-        static_cast<std::size_t>(network->kept_values(size)) * c10::elementSize(precision.compute);
+    constexpr std::int64_t some = 64;  // images: what does not depend on their number hardly counts then
+    use.image_needs = step_memory({options.arch, options.classes, size, some, options.precision,
+                                   options.device == "cpu", options.channels_last, options.recompute})
+                          .peak /
+                      some;
     use.batch = batch;
     use.recompute = options.recompute;
     add_figures(use, on->memory());

@@ -189,3 +189,27 @@ TEST_CASE("machine: a parent's CPU quota holds too") {
   root.file("sys/fs/cgroup/slice/cpu.max", "50000 100000\n");
   CHECK(root.machine().cpus == 1);
 }
+
+TEST_CASE("machine: a CPU quota of cgroup v1, also beside one of v2") {
+  FakeRoot root;
+  const unsigned all = root.machine().cpus;
+  root.in_cgroup("3:cpu,cpuacct:/slice/job\n2:cpuset:/wrong\n0::/\n");
+  const auto with_quota = [&](const std::string& group, const std::string& quota, const std::string& period) {
+    const std::string folder = "sys/fs/cgroup/cpu" + group;
+    return root.file(folder + "/cpu.cfs_quota_us", quota)
+        .file(folder + "/cpu.cfs_period_us", period)
+        .machine()
+        .cpus;
+  };
+  CHECK(with_quota("/wrong", "1000\n", "100000\n") == all);
+  CHECK(with_quota("/slice/job", "-1\n", "100000\n") == all);  // what v1 calls no quota
+  CHECK(with_quota("/slice/job", "6400000\n", "100000\n") == std::min(64u, all));
+  CHECK(with_quota("/slice/job", "100001\n", "100000\n") == std::min(2u, all));
+  CHECK(with_quota("/slice/job", "50000\n", "") == all);
+  CHECK(with_quota("/slice/job", "50000\n", "0\n") == all);
+  CHECK(with_quota("/slice/job", "50000\n", "100000\n") == 1);
+  CHECK(with_quota("/slice/job", "-1\n", "100000\n") == all);
+  CHECK(with_quota("/slice", "100000\n", "100000\n") == 1);  // a parent's
+  CHECK(with_quota("/slice", "-1\n", "100000\n") == all);
+  CHECK(root.file("sys/fs/cgroup/cpu.max", "100000 100000\n").machine().cpus == 1);
+}

@@ -42,7 +42,7 @@ std::size_t number_after(const std::string& text, const std::string& before) {
 TEST_CASE("run plan: the ranks of a host share its cores and its memory") {
   Config c;
   c.train.batch = 32;
-  const Machine host = machine(16, 64 * GiB);
+  Machine host = machine(16, 128 * GiB);
   const auto of = [&](unsigned ranks, const std::string& device) {
     Result<RunPlan> plan = plan_run(c, host, device, 0, ranks);
     REQUIRE_MESSAGE(plan, plan.error().text());
@@ -51,6 +51,7 @@ TEST_CASE("run plan: the ranks of a host share its cores and its memory") {
   CHECK(of(2, "cuda").pipeline.decode_threads == 6);
   CHECK(of(2, "cpu").torch_threads == 8);
   CHECK(of(32, "cuda").pipeline.decode_threads == 1);
+  host.memory = 64 * GiB;
   c.model.arch = "resnet18";
   const std::size_t alone = of(1, "cuda").pipeline.split.budget, each = of(16, "cuda").pipeline.split.budget;
   CHECK(alone == 4 * GiB);
@@ -182,11 +183,11 @@ TEST_CASE("run plan: an automatic budget is half of what is left beside the netw
   CHECK(budget(1024 * GiB, "cpu") == 4 * GiB);
   // Half of each further byte below the cap, on either device.
   CHECK(budget(6 * GiB, "cuda") - budget(4 * GiB, "cuda") == 1 * GiB);
-  CHECK(budget(22 * GiB, "cpu") - budget(20 * GiB, "cpu") == 1 * GiB);
+  CHECK(budget(11 * GiB, "cpu") - budget(9 * GiB, "cpu") == 1 * GiB);
   CHECK(budget(4 * GiB, "cuda") < 2 * GiB);
-  CHECK(budget(20 * GiB, "cpu") < budget(20 * GiB, "cuda"));  // activations are on the device there
+  CHECK(budget(9 * GiB, "cpu") < budget(9 * GiB, "cuda"));  // activations are on the device there
 
-  const auto on_cpu = [&] { return budget(20 * GiB, "cpu"); };
+  const auto on_cpu = [&] { return budget(9 * GiB, "cpu"); };
   const std::size_t before = on_cpu();
   c.model.arch = "resnet18";
   CHECK(on_cpu() > before);
@@ -200,6 +201,24 @@ TEST_CASE("run plan: an automatic budget is half of what is left beside the netw
   const RunPlan plan = planned(c, machine(4, 4 * GiB), "cuda");
   CHECK(has(plan.budget_source, "\"auto\""));
   CHECK(has(plan.budget_source, "MemAvailable (4096.0 MiB)"));
+}
+
+TEST_CASE("run plan: an automatic budget counts with the memory plan, and tells the margin") {
+  Config c;
+  c.model.arch = "resnet18";
+  c.data.image_size = 64;
+  c.train.batch = 32;
+  for (const std::string device : {"cpu", "cuda"}) {
+    const unsigned threads = device == "cpu" ? 16 + 1 + 4 : 16 + 2 + 1;
+    const std::size_t beside = memory_beside(c, {device, 10, 1, threads}).total(), left = 2 * GiB;
+    const Result<RunPlan> plan = plan_run(c, machine(4, beside + left), device, 0, 1, 10);
+    REQUIRE_MESSAGE(plan, plan.error().text());
+    CHECK(plan->pipeline.split.budget == left / 2);
+    CHECK(has(plan->budget_source, "beside " + readable_bytes(beside)));
+    CHECK(has(plan->budget_source, "a margin of 1024.0 MiB stays free"));
+    CHECK(plan->memory.total() == beside + plan->pipeline.split.total());
+    CHECK(plan->memory.total() <= beside + left);
+  }
 }
 
 TEST_CASE("run plan: a budget that is given stands, whatever the machine has") {

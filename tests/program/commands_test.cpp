@@ -1,4 +1,4 @@
-// The commands around a training run: schedule, eval, lr-find, doctor.
+// The commands around a training run: schedule, plan, eval, lr-find, doctor.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -71,9 +71,13 @@ TEST_CASE("doctor: a sound configuration passes after one real step, and leaves 
   CHECK(told["ok"] == true);
   std::vector<std::string> names;
   for (const json& check : told["checks"]) names.push_back(check["name"]);
-  for (const char* name :
-       {"build", "CPUs", "memory", "configuration", "device", "images", "one step", "disk"})
+  for (const char* name : {"build", "CPUs", "memory", "rendezvous", "exchange", "configuration", "device",
+                           "data set", "RAM budget", "storage", "images", "one step", "feed", "disk"})
     CHECK_MESSAGE(std::ranges::count(names, name) == 1, name);
+  for (const json& check : told["checks"]) {
+    if (check["name"] == "images") CHECK(check["figures"]["looked_at"] == 48);
+    if (check["name"] == "storage") CHECK(check["figures"]["images_per_s"] > 0);
+  }
   CHECK_FALSE(fs::exists(place.folder / "runs"));
 
   const Ended machine_only = place.run({"doctor"});
@@ -94,6 +98,9 @@ TEST_CASE("doctor: what is wrong is a line with what to do, and fails") {
   fails({"--set", "train.batches=3"}, "train.batches");
   fails({"--set", "data.train=nowhere"}, "nowhere");
   fails({"--set", "budget.ram=1MiB"}, "budget.ram");
+  fails({"--set", "log.dir=tiny.toml"}, "is not a folder");
+  write_file(place.folder / "val/ant/broken.JPEG", std::string("not an image"));
+  fails({}, "val/ant/broken.JPEG: not a JPEG");
 }
 
 TEST_SUITE("long") {
@@ -195,4 +202,50 @@ TEST_SUITE("long") {
     CHECK_FALSE(fs::exists(place.runs()));
     CHECK(place.run({"lr-find", "tiny.toml", "--low", "1", "--high", "0.1"}).code == 2);
   }
+}
+
+TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
+  const Place place;
+  const Ended here = place.run({"plan", "tiny.toml"});
+  INFO(here.err);
+  CHECK(here.code == 0);
+  CHECK(has(here.out, "24 training and 24 validation images, 2 classes (counted in the folders)"));
+  CHECK(has(here.out, "\nfits\n"));
+  CHECK(here.err.empty());
+
+  // A preset for a GPU, with neither the data nor the GPU.
+  write_file(
+      place.folder / "box.toml",
+      "name = \"box\"\ncpus = 8\nmemory = \"32GiB\"\ngpus = 1\ngpu_memory = \"15GiB\"\ngpu_name = \"x\"\n");
+  const std::vector<std::string> away{"plan",
+                                      "tiny.toml",
+                                      "--machine",
+                                      "box.toml",
+                                      "--json",
+                                      "--set",
+                                      "data.train=nowhere",
+                                      "--set",
+                                      "model.device=cuda",
+                                      "--set",
+                                      "model.arch=resnet50"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), away.begin(), away.end());
+    return place.run(more);
+  };
+  const Ended fits = with({"--rate", "100"});
+  INFO(fits.err);
+  REQUIRE(fits.code == 0);
+  const json told = json::parse(fits.out);
+  CHECK(told["fits"] == true);
+  CHECK(told["data"]["train_images"] == 1'281'167);
+  CHECK(told["vram"]["available_bytes"] == 15ull << 30);
+  CHECK(told["time"]["run_seconds"] > 0);
+
+  const Ended not_fits = with({"--set", "train.batch=512", "--set", "data.image_size=224", "--set",
+                               "data.val_resize=256", "--set", "budget.ram=auto"});
+  CHECK(not_fits.code == 2);
+  CHECK(json::parse(not_fits.out)["fits"] == false);
+  CHECK(has(not_fits.err, "VRAM: does not fit"));
+  CHECK(place.run({"plan", "tiny.toml", "--machine", "nowhere.toml"}).code == 2);
+  CHECK(with({"--devices", "0"}).code == 2);
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ namespace sluice::test {
 struct Ended {
   int code = -1;  // as a shell gives it: 128 + signal if it was killed
   std::string out, err;
+  std::size_t peak_bytes = 0;  // resident at most
 };
 
 // Something to do once stderr contains a text, or once `ready` says so; it is asked every other millisecond.
@@ -79,7 +81,9 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
         std::exchange(when.act, nullptr)(child);
     }
     int status = 0;
-    waitpid(child, &status, 0);
+    rusage usage{};
+    wait4(child, &status, 0, &usage);
+    ended.peak_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
     ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   close(out[0]);

@@ -1,0 +1,29 @@
+// Runs a program as a process of its own and tells how it ended. Never by fork: a process that has threads
+// and libraries like ours cannot go on after one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct ChildOptions {
+  std::vector<std::string> words;
+  std::string program = "/proc/self/exe";
+  std::chrono::milliseconds limit{60'000};            // then it is killed
+  std::function<bool()> stop = [] { return false; };  // asked ten times a second; true: it is killed
+};
+
+struct ChildEnd {
+  int code = -1;  // as a shell gives it: 128 + signal if it was killed
+  std::string out, err;
+  std::size_t peak_rss = 0;  // bytes
+  bool too_long = false, stopped = false;
+};
+
+// `err` is where it could not be started, with code -1.
+[[nodiscard]] ChildEnd run_child(const ChildOptions& options);
+
+}  // namespace sluice

@@ -1,0 +1,19 @@
+// Doctor's words on storage: what the read figures of a data set's own files mean for a run.
+#pragma once
+
+#include "cli/checklist.hpp"
+#include "cli/storage_probe.hpp"
+#include "nodes/folder.hpp"
+
+namespace sluice {
+
+struct StorageFigures {
+  ReadFigures one, many;  // one file at a time; as many as the run's readers
+};
+
+// Reads some of the training images; takes some seconds at most.
+[[nodiscard]] StorageFigures measure_storage(const ImageFolder& folder, unsigned read_threads);
+
+void look_at_storage(Checklist& list, const StorageFigures& figures);
+
+}  // namespace sluice

@@ -1,0 +1,117 @@
+// Promise 1 from outside: a real training takes no more memory than `sluice plan` says. Where
+// SLUICE_TEST_CGROUP names the folder of a memory cgroup that may be given children (v1 or v2, writable), the
+// run is put into one whose limit is the plan's total: the kernel then kills it if it takes more. Elsewhere
+// its peak is compared.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/program/place.hpp"
+
+using namespace sluice::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A memory cgroup for one run, removed with it.
+class Cgroup {
+ public:
+  Cgroup(const fs::path& parent, std::size_t limit)
+      : folder_(parent / ("sluice-test-" + std::to_string(getpid()))) {
+    fs::create_directory(folder_);
+    const bool v2 = fs::exists(folder_ / "memory.max");
+    good_ = put(v2 ? "memory.max" : "memory.limit_in_bytes", std::to_string(limit));
+    if (v2) put("memory.swap.max", "0");
+  }
+  ~Cgroup() {
+    std::error_code ignored;
+    fs::remove(folder_, ignored);
+  }
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+
+  [[nodiscard]] bool good() const { return good_; }
+  // The words that run `words` inside it.
+  [[nodiscard]] std::vector<std::string> inside(std::vector<std::string> words) const {
+    const std::string procs = (folder_ / "cgroup.procs").string();
+    words.insert(words.begin(), {"/bin/sh", "-c", "echo $$ > " + procs + " && exec \"$@\"", "sh"});
+    return words;
+  }
+
+ private:
+  bool put(const char* file, const std::string& text) {
+    std::ofstream out(folder_ / file);
+    out << text << std::flush;
+    return out.good();
+  }
+  fs::path folder_;
+  bool good_ = false;
+};
+
+std::size_t planned(const Place& place, std::vector<std::string> words) {
+  words.insert(words.begin(), {"plan", "tiny.toml", "--json"});
+  const Ended ended = place.run(words);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  return nlohmann::json::parse(ended.out)["ram"]["total_bytes"];
+}
+
+// Trains, and holds what it took against the plan.
+void check_within_plan(const Place& place, const std::vector<std::string>& sets) {
+  const std::size_t total = planned(place, sets);
+  std::vector<std::string> words{std::getenv("SLUICE_BINARY"), "train", "tiny.toml"};
+  words.insert(words.end(), sets.begin(), sets.end());
+  const char* parent = std::getenv("SLUICE_TEST_CGROUP");
+  std::optional<Cgroup> cgroup;
+  if (parent) {
+    cgroup.emplace(parent, total);
+    REQUIRE_MESSAGE(cgroup->good(), "no limit can be set below ", parent);
+    words = cgroup->inside(words);
+  }
+  const Ended ended = run_program(words, place.folder.path());
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  INFO("planned ", total >> 20, " MiB, taken ", ended.peak_bytes >> 20, " MiB");
+  CHECK(ended.peak_bytes <= total);
+  CHECK(ended.peak_bytes > total / 2);  // an estimate that holds anything says nothing
+  CHECK_FALSE(has(ended.err, "were planned"));
+}
+
+const std::vector<std::string> more_work{"--set", "data.image_size=160", "--set", "data.val_resize=176",
+                                         "--set", "train.batch=24",      "--set", "budget.ram=96MiB",
+                                         "--set", "train.epochs=4"};
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("long");
+
+TEST_CASE("memory: a training with validation and checkpoints stays within its plan") {
+  const Place place;
+  check_within_plan(place, more_work);
+}
+
+TEST_CASE("memory: recomputed, averaged, and with more threads") {
+  const Place place;
+  check_within_plan(place, with(more_work, {"--set", "model.recompute=true"}));
+  check_within_plan(place, with(more_work, {"--set", "optim.ema=0.99"}));
+  check_within_plan(place, with(more_work, {"--set", "train.threads=2"}));
+}
+
+TEST_CASE("memory: a resumed training stays within its plan") {
+  const Place place;
+  const std::vector<std::string> named = with(more_work, {"--set", "log.name=a"});
+  check_within_plan(place, named);
+  check_within_plan(place, with(named, {"--set", "train.epochs=6", "--resume", "auto"}));
+}
+
+TEST_CASE("memory: a larger network") {
+  const Place place;
+  check_within_plan(place, with(more_work, {"--set", "model.arch=resnet50", "--set", "train.batch=12"}));
+}
+
+TEST_SUITE_END();
