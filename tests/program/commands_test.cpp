@@ -227,7 +227,9 @@ TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
                                       "--set",
                                       "model.device=cuda",
                                       "--set",
-                                      "model.arch=resnet50"};
+                                      "model.arch=resnet50",
+                                      "--set",
+                                      "budget.ram=auto"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), away.begin(), away.end());
     return place.run(more);
@@ -241,8 +243,8 @@ TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
   CHECK(told["vram"]["available_bytes"] == 15ull << 30);
   CHECK(told["time"]["run_seconds"] > 0);
 
-  const Ended not_fits = with({"--set", "train.batch=512", "--set", "data.image_size=224", "--set",
-                               "data.val_resize=256", "--set", "budget.ram=auto"});
+  const Ended not_fits =
+      with({"--set", "train.batch=512", "--set", "data.image_size=224", "--set", "data.val_resize=256"});
   CHECK(not_fits.code == 2);
   CHECK(json::parse(not_fits.out)["fits"] == false);
   CHECK(has(not_fits.err, "VRAM: does not fit"));
