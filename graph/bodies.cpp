@@ -26,6 +26,7 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       stages_(std::move(stages)),
       stop_(stop),
       wake_(wake),
+      read_ahead_(options.split.read_ahead),
       lane_account_(ledger.open("big lane", options.split.lane)),
       chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
               wake),
@@ -96,15 +97,16 @@ void Bodies::admit(const Emit& to_read) {
   while (!no_more_ && !stop_.requested()) {
     Sample* sample = nullptr;
     // Credit last: giving it back would wake this very body, over and over.
-    if (in_flight_.load(std::memory_order_relaxed) < options_.split.read_ahead) sample = samples_.take();
+    if (in_flight_.load(std::memory_order_relaxed) < read_ahead_.load(std::memory_order_relaxed))
+      sample = samples_.take();
     if (sample && !chunks_.try_grant(options_.split.grant_chunks))
       samples_.give_back(std::exchange(sample, nullptr));
+    WaitTime& held_up = nodes_.sampler.held_up();
     if (!sample) {
-      if (admission_blocked_ == 0) admission_blocked_ = now_ns();
+      if (!held_up.waiting()) held_up.begin(now_ns());
       return;
     }
-    if (const Nanoseconds since = std::exchange(admission_blocked_, 0))
-      nodes_.sampler.waited_for_bound(now_ns() - since);
+    if (held_up.waiting()) held_up.end(now_ns());
     std::optional<Ticket> ticket;
     nodes_.sampler.arrive();
     {
@@ -149,9 +151,11 @@ void Bodies::read(Sample* sample) {
     chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
     return sample->chunks;
   };
+  StorageProfile::Read timed(storage_);
   const Outcome outcome =
       guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
   nodes_.gate.arrive();
+  if (outcome.kind == Outcome::Kind::done) timed.done(size);
   if (outcome.kind == Outcome::Kind::done) {
     for (std::uint8_t* chunk : sample->chunks) {
       sample->pieces.emplace_back(chunk, std::min(size, ChunkPool::chunk_bytes));
@@ -173,9 +177,9 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
   } else {
     gate_.slot_came_back(returned, go_);
   }
-  const Nanoseconds now = now_ns();
-  if (gate_blocked_ != 0) nodes_.gate.waited_for_bound(now - gate_blocked_);
-  gate_blocked_ = gate_.parked() > 0 ? now : 0;
+  WaitTime& held_up = nodes_.gate.held_up();
+  if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())
+    parked ? held_up.begin(now_ns()) : held_up.end(now_ns());
   for (Sample* sample : go_) {
     decoding_.fetch_add(1, std::memory_order_relaxed);
     (sample->lane ? nodes_.lane : nodes_.decode).arrive();

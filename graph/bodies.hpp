@@ -41,6 +41,7 @@ class Bodies {
   [[nodiscard]] NodeSet& nodes() { return nodes_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
+  [[nodiscard]] StorageProfile& storage() { return storage_; }
 
  private:
   Outcome guarded(const char* stage, const Ticket& ticket, const std::function<Outcome()>& body);
@@ -54,6 +55,7 @@ class Bodies {
   Stages stages_;
   Stop& stop_;
   std::function<void()> wake_;
+  std::atomic<std::size_t> read_ahead_;  // files in flight at most, at this time
   Account& lane_account_;
   ChunkPool chunks_;
   SamplePool samples_;
@@ -61,7 +63,7 @@ class Bodies {
   SlotGate gate_;
   std::vector<Sample*> go_;  // the gate's answer, reused
   std::atomic<std::size_t> in_flight_{0}, decoding_{0};
-  Nanoseconds admission_blocked_ = 0, gate_blocked_ = 0;  // since when; 0: not
+  StorageProfile storage_;
   bool no_more_ = false;
   NodeSet nodes_;
 };

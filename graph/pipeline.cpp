@@ -192,14 +192,18 @@ struct Pipeline::Impl {
   }
 
   void step_loop() {
+    WaitTime& starved = bodies.nodes().step.starved();
     const bool ready = bodies.step_begin();
     finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
     for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
          ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
+      starved.begin(before);
       std::optional<Batch> batch = uploaded.pop();
+      const Nanoseconds now = now_ns();
+      starved.end(now);
       if (!batch) break;
-      batch->waited = now_ns() - before;
+      batch->waited = now - before;
       if (!bodies.step(*batch)) break;
       finished = left == 1;
     }
@@ -295,6 +299,12 @@ Picture Pipeline::picture() const {
   p.budget = impl_->ledger.budget();
   p.ledger_held = impl_->ledger.held();
   p.ledger_peak = impl_->ledger.peak();
+  p.storage = impl_->bodies.storage().figures();
+  const BudgetSplit& split = impl_->bodies.options().split;
+  p.unused = split.budget - std::min(split.total(), split.budget);
+  p.slots = split.slots;
+  p.slot_bytes = split.slot_bytes;
+  p.read_ahead_bytes = split.chunks * ChunkPool::chunk_bytes;
   return p;
 }
 
