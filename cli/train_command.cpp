@@ -97,6 +97,7 @@ struct Attendant {
   RankWatch& ranks;
   const Trainer& trainer;
   const TrainSetup& setup;
+  const PartDiagnosis& diagnosis;
   const std::string title;
   Nanoseconds drawn = 0, told_at = 0;
   std::uint64_t begun = 0;  // when the signal came
@@ -114,12 +115,17 @@ struct Attendant {
                                                                   : ": ending within two batches") +
                                      " and saving last.ckpt; once more ends at once");
     }
+    answer();
     if (told && starving()) {
       told = false;
       pipeline.stop().fail({"ranks", "", "told to end, and no batch came", "go on with --resume auto"});
     }
     if (const std::optional<Error> failure = pipeline.stop().failure()) ranks.failed(*failure);
     if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
+  }
+
+  void answer() const {
+    if (asked_by_signal()) log.message(Level::info, diagnosis.so_far().line);
   }
 
   // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
@@ -212,12 +218,15 @@ int run(TrainSetup& p, RankWatch& ranks) {
     ranks.failed(ready.error());
     return exit_usage;
   }
+  PartDiagnosis diagnosis([&] { return pipeline->picture(); });
+  trainer.diagnose_epochs([&] { return diagnosis.part_over().line; });
   trainer.watch_gpu(feed.gpu_figures());
 
-  Attendant attendant{*pipeline, log, ranks, trainer, p, p.trainer.folder.string()};
+  Attendant attendant{*pipeline, log, ranks, trainer, p, diagnosis, p.trainer.folder.string()};
   attendant.draw(pipeline->picture());
   ranks.watch(pipeline->stop());
   const RunEnd end = pipeline->run([&] { attendant(); });
+  attendant.answer();
   ranks.release();
   attendant.draw(end.picture);
   if (end.failure || !saved) ranks.failed(end.failure ? *end.failure : saved.error());

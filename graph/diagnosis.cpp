@@ -176,4 +176,18 @@ Diagnosis diagnose(const Picture& p) {
             s.device().c_str(), 100 * s.reading, 100 * s.cores)};
 }
 
+Diagnosis PartDiagnosis::so_far() const {
+  const Picture now = look_();
+  const std::lock_guard lock(mutex_);
+  return diagnose(between(begin_, now));
+}
+
+Diagnosis PartDiagnosis::part_over() {
+  Picture now = look_();
+  const std::lock_guard lock(mutex_);
+  const Diagnosis d = diagnose(between(begin_, now));
+  begin_ = std::move(now);
+  return d;
+}
+
 }  // namespace sluice

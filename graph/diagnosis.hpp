@@ -2,6 +2,8 @@
 // or of a part of it (see between() in graph/registry.hpp).
 #pragma once
 
+#include <functional>
+#include <mutex>
 #include <string>
 
 #include "graph/registry.hpp"
@@ -15,5 +17,18 @@ struct Diagnosis {
 };
 
 [[nodiscard]] Diagnosis diagnose(const Picture& picture);
+
+// Judges a run part by part. Any thread may ask at any time.
+class PartDiagnosis {
+ public:
+  explicit PartDiagnosis(std::function<Picture()> look) : look_(std::move(look)) {}
+  [[nodiscard]] Diagnosis so_far() const;  // since the last part ended, or the run began
+  [[nodiscard]] Diagnosis part_over();     // likewise, and begins the next part
+
+ private:
+  std::function<Picture()> look_;
+  mutable std::mutex mutex_;
+  Picture begin_;
+};
 
 }  // namespace sluice

@@ -182,6 +182,23 @@ TEST_CASE("diagnosis: figures of an interval, not since the start") {
   }
 }
 
+TEST_CASE("diagnosis: part by part, with questions in between") {
+  Picture now = Injected{.decode = 0.97, .no_credit = 0.95}.picture();
+  PartDiagnosis parts([&] { return now; });
+  CHECK(parts.so_far().bound_by == "decode");
+  CHECK(parts.part_over().bound_by == "decode");
+  CHECK(parts.so_far().bound_by == "start-up");  // nothing has happened since
+  const Picture more = Injected{.step = 0.99}.picture();
+  now.elapsed *= 2;
+  for (NodeFigures& n : now.nodes) {
+    const NodeFigures& m = *more.node(n.name);
+    n.items += m.items, n.available += m.available, n.busy += m.busy, n.wait_input += m.wait_input;
+  }
+  CHECK(parts.so_far().bound_by == "step");
+  CHECK(parts.so_far().bound_by == "step");  // asking changes nothing
+  CHECK(parts.part_over().bound_by == "step");
+}
+
 TEST_CASE("diagnosis: between() takes percentiles and means of the interval") {
   Registry registry;
   NodeStats& node = registry.node("decode", 1);
