@@ -8,6 +8,7 @@
 #include "cli/config.hpp"
 #include "cli/place.hpp"
 #include "cli/range_test.hpp"
+#include "cli/slow_storage.hpp"
 #include "cli/synth.hpp"
 
 namespace sluice {
@@ -56,6 +57,14 @@ struct StepBench {
 };
 // The time of a training step by itself, on a batch of noise in memory.
 int bench_step_command(const ConfigArguments& arguments, const StepBench& bench);
+struct FeedBench {
+  double rate = 0;  // images/s that the consumer takes; 0: as fast as they come
+  StorageSpeed storage;
+  double seconds = 20, warmup = 10;
+  bool headspace = false, json = false;  // headspace: batches in memory, to see the consumer's ceiling
+};
+// How well the data path feeds a consumer of a given speed.
+int bench_feed_command(const ConfigArguments& arguments, const FeedBench& bench);
 [[nodiscard]] std::string version_text();
 
 // The configuration, or nothing after its errors have been printed.
