@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -151,6 +153,7 @@ Measured measure(Feed& feed, const FeedBench& bench) {
     consumer.step(batch, pipeline->stop());
     return Status(Done{});
   };
+  stages.tell = [](const std::string& line) { std::cerr << line + "\n"; };
   pipeline.emplace(feed.plan.pipeline, std::move(stages), ledger);
   const Nanoseconds begun = now_ns();
   std::optional<Picture> warm;
@@ -220,7 +223,10 @@ void print(const Feed& feed, const FeedBench& bench, const Measured& m) {
 
 }  // namespace
 
-int bench_feed_command(const ConfigArguments& arguments, const FeedBench& bench) {
+int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
+  // Data of one's own is not to be made, whatever a preset makes.
+  if (std::ranges::any_of(arguments.sets, [](const std::string& s) { return s.starts_with("data.train="); }))
+    arguments.sets.insert(arguments.sets.begin(), "data.synth=false");
   std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   Result<Feed> feed = prepare(std::move(*config));

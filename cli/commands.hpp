@@ -64,7 +64,7 @@ struct FeedBench {
   bool headspace = false, json = false;  // headspace: batches in memory, to see the consumer's ceiling
 };
 // How well the data path feeds a consumer of a given speed.
-int bench_feed_command(const ConfigArguments& arguments, const FeedBench& bench);
+int bench_feed_command(ConfigArguments arguments, const FeedBench& bench);
 [[nodiscard]] std::string version_text();
 
 // The configuration, or nothing after its errors have been printed.

@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t MiB = 1024 * 1024, GiB = 1024 * MiB;
 constexpr std::size_t thread_scratch = 8 * MiB;  // holds a progressive image of 2.7 megapixels at 4:2:0
 constexpr std::size_t grant = 256 * 1024;        // nearly all ImageNet files are smaller
+constexpr std::size_t most_readers = 256;        // threads
 constexpr std::size_t roomiest = 4 * GiB;        // more hides nothing that this does not
 
 // Estimates of what libtorch needs beside the data path: its libraries and arena, weights with gradients,
@@ -102,6 +103,17 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
     return split.error();
   }
   p.split = *split;
+
+  // What the configuration leaves open, the run sizes by itself, within what the split has given.
+  SizingOptions sizing;
+  sizing.least = sizing.most = {p.read_threads, p.split.read_ahead, p.split.slots};
+  if (!c.pipeline.read_threads)
+    sizing.most.read_threads = std::clamp(static_cast<unsigned>(std::min(p.split.read_ahead, most_readers)),
+                                          p.read_threads, static_cast<unsigned>(most_readers));
+  if (!c.pipeline.read_ahead)
+    sizing.least.read_ahead = std::min(p.split.read_ahead, std::max<std::size_t>(64, 2 * p.batch));
+  if (!c.pipeline.prefetch) sizing.least.slots = std::min(p.split.slots, 3u);
+  p.sizing = sizing;
 
   plan.data.decode_threads = p.decode_threads;
   plan.data.seed = static_cast<std::uint64_t>(c.train.seed);

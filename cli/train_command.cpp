@@ -206,6 +206,9 @@ int run(TrainSetup& p, RankWatch& ranks) {
   stages.step_begin = [&] { return trainer.begin(); };
   stages.step = [&](Batch& batch) { return trainer.step(batch); };
   stages.step_over = [&] { saved = trainer.over(); };
+  stages.tell = [&](const std::string& line) {
+    if (p.trainer.place.first()) log.message(Level::info, line);
+  };
   stages.records = [&] { return static_cast<double>(log.waiting()); };
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
   const Linked linked(link, *pipeline);

@@ -1,14 +1,20 @@
 #include "graph/bodies.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice {
 namespace {
 
-std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots) {
-  std::vector<Slot*> all;
-  for (const auto& slot : slots) all.push_back(slot.get());
-  return all;
+std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots, std::size_t from,
+                            std::size_t to) {
+  std::vector<Slot*> some;
+  for (std::size_t i = from; i < to; ++i) some.push_back(slots[i].get());
+  return some;
+}
+
+unsigned first_slots(const PipelineOptions& o) {
+  return o.sizing ? std::min(o.sizing->least.slots, o.split.slots) : o.split.slots;
 }
 
 std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
@@ -26,14 +32,17 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       stages_(std::move(stages)),
       stop_(stop),
       wake_(wake),
-      read_ahead_(options.split.read_ahead),
+      read_ahead_(options.sizing ? std::min(options.sizing->least.read_ahead, options.split.read_ahead)
+                                 : options.split.read_ahead),
       lane_account_(ledger.open("big lane", options.split.lane)),
       chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
               wake),
       samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch,
                options.split.grant_chunks),
       slots_(make_slots(options)),
-      gate_(pointers(slots_), options.first_batch),
+      slots_wanted_(first_slots(options)),
+      spare_(pointers(slots_, first_slots(options), slots_.size())),
+      gate_(pointers(slots_, 0, first_slots(options)), options.first_batch),
       nodes_(lay_out(registry, options_, fills(queues))) {
   // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
   ledger.open("index", options.split.index).charge(options.split.index);
@@ -131,6 +140,11 @@ void Bodies::admit(const Emit& to_read) {
   }
 }
 
+void Bodies::use_read_ahead(std::size_t files) {
+  read_ahead_.store(std::min(files, options_.split.read_ahead), std::memory_order_relaxed);
+  wake_();
+}
+
 void Bodies::give_bytes_back(Sample* sample) {
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   sample->pieces.clear();
@@ -174,8 +188,12 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
   if (arrived) {
     const Serving serving(nodes_.gate);
     gate_.arrive(arrived, go_);
-  } else {
-    gate_.slot_came_back(returned, go_);
+  } else if (returned) {
+    spare_.push_back(returned);
+  }
+  while (!spare_.empty() && slots_.size() - spare_.size() < slots_wanted_) {
+    gate_.slot_came_back(spare_.back(), go_);
+    spare_.pop_back();
   }
   WaitTime& held_up = nodes_.gate.held_up();
   if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())

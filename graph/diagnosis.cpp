@@ -38,7 +38,7 @@ struct Shares {
         augment(*p.node("augment")),
         lane(*p.node("big lane")),
         upload(*p.node("upload")),
-        device_waited(of(step.wait_input, step.wait_input + step.busy)),
+        device_waited(of(step.wait_input, p.elapsed)),
         behind_log(of(p.node("log")->wait_bound, p.elapsed)),
         reading(of(read.busy, read.available)),
         cores(of(decode.busy + augment.busy, decode.available)),  // they share their threads
@@ -136,7 +136,7 @@ Diagnosis diagnose(const Picture& p) {
        {"sampler", "read", "gate", "decode", "augment", "big lane", "upload", "step", "log"})
     if (!p.node(name)) return {"start-up", "bound by start-up: the graph has not run"};
   const Shares s(p);
-  if (p.elapsed <= 0 || (s.step.items == 0 && s.step.busy == 0 && s.device_waited < 1))
+  if (p.elapsed <= 0 || (s.step.items == 0 && s.step.wait_input == 0))
     return {"start-up", "bound by start-up: no batch went through step"};
 
   if (s.behind_log > fed && s.behind_log > s.device_waited)

@@ -49,7 +49,8 @@ StorageFigures StorageFigures::since(const StorageFigures& before) const {
 }
 
 bool bandwidth_bound(const StorageFigures& f) {
-  return f.no_gain || time_grows_with_load(f) || time_grows_with_size(f);
+  if (f.more_helps) return !*f.more_helps;
+  return time_grows_with_load(f) || time_grows_with_size(f);
 }
 
 void StorageProfile::add(std::size_t bytes, Nanoseconds took, unsigned at_once) {
@@ -67,9 +68,9 @@ void StorageProfile::add(std::size_t bytes, Nanoseconds took, unsigned at_once) 
   l.at_once += at_once;
 }
 
-void StorageProfile::no_gain(bool yes) {
+void StorageProfile::tried(std::optional<bool> more_helps) {
   const std::lock_guard lock(mutex_);
-  sums_.no_gain = yes;
+  sums_.more_helps = more_helps;
 }
 
 StorageFigures StorageProfile::figures() const {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "graph/stats.hpp"
 
@@ -21,8 +22,8 @@ struct StorageFigures {
   // By how many were under way when a read began: 1, 2 to 3, 4 to 7, ... Of the whole run: a property of the
   // storage, and only a start, a pause or a change of size shows the lower ones.
   std::array<Level, levels> by_load{};
-  // More reads at once were tried and brought no more bytes.
-  bool no_gain = false;
+  // More reads at once were tried, and whether that brought more.
+  std::optional<bool> more_helps;
 
   [[nodiscard]] StorageFigures since(const StorageFigures& before) const;
 };
@@ -49,7 +50,7 @@ class StorageProfile {
   };
 
   void add(std::size_t bytes, Nanoseconds took, unsigned at_once);
-  void no_gain(bool yes);
+  void tried(std::optional<bool> more_helps);
   [[nodiscard]] StorageFigures figures() const;
 
  private:

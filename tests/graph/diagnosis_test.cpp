@@ -64,7 +64,7 @@ struct Injected {
     p.storage.seconds = static_cast<double>(r.busy) * 1e-9;
     p.storage.bytes_squared = p.storage.files * file * file;
     p.storage.bytes_seconds = file * p.storage.seconds;
-    p.storage.no_gain = shared_bandwidth;
+    if (shared_bandwidth) p.storage.more_helps = false;
     return p;
   }
 };

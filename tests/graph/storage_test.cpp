@@ -52,14 +52,17 @@ TEST_CASE("storage: a trial that brought nothing decides, and differences keep i
   const StorageFigures before = profile.figures();
   CHECK_FALSE(bandwidth_bound(before));
   profile.add(50'000, 10 * ms, 16);
-  profile.no_gain(true);
+  profile.tried(false);
   const StorageFigures after = profile.figures().since(before);
   CHECK(bandwidth_bound(after));
   CHECK(after.files == 1);
   CHECK(after.bytes == 50'000);
   CHECK(after.seconds == doctest::Approx(0.010));
-  profile.no_gain(false);
+  profile.tried(true);
   CHECK_FALSE(bandwidth_bound(profile.figures()));
+  StorageFigures shared = reads(16, [](std::size_t, unsigned n) { return n * 10 * ms; });
+  shared.more_helps = true;  // such as a limit for each connection
+  CHECK_FALSE(bandwidth_bound(shared));
 }
 
 TEST_CASE("storage: a read counts how many were under way when it began") {
