@@ -8,7 +8,9 @@
 namespace sluice {
 namespace {
 
-constexpr double hungry = 0.01;     // a device that waits more than this is not fed
+constexpr double hungry = 0.01;  // a device that waits more than this is not fed
+constexpr double starving =
+    0.05;  // one that waits so much has more than a thread's late wake-up for a reason
 constexpr double saturated = 0.7;   // of threads' time
 constexpr int quiet_looks = 20;     // before anything is lowered
 constexpr int retry_looks = 120;    // before more reads are tried again where they brought nothing
@@ -112,7 +114,7 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
     now_.read_threads = to;
   }
   const std::size_t for_threads = 2 * std::size_t{now_.read_threads};
-  const bool credit_binds = waits && l.no_credit > 0.5 && !cores_bind;
+  const bool credit_binds = l.device_waited > starving && l.no_credit > 0.5 && !cores_bind;
   if (now_.read_ahead < o_.most.read_ahead && (credit_binds || now_.read_ahead < for_threads)) {
     const std::size_t to = std::min(
         std::max(credit_binds ? 2 * now_.read_ahead : now_.read_ahead, for_threads), o_.most.read_ahead);
@@ -120,7 +122,7 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
     if (credit_binds) floor_.read_ahead = std::max(floor_.read_ahead, to);
     now_.read_ahead = to;
   }
-  const bool slots_bind = waits && l.no_slot > 0.5 && !cores_bind && !readers_bind;
+  const bool slots_bind = l.device_waited > starving && l.no_slot > 0.5 && !cores_bind && !readers_bind;
   const unsigned wanted = std::max(enough_slots(l), now_.slots + (slots_bind ? 1 : 0));
   if (const unsigned to = std::min(wanted, o_.most.slots); to > now_.slots) {
     told.push_back(
