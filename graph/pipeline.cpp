@@ -195,15 +195,17 @@ struct Pipeline::Impl {
   void step_loop() {
     WaitTime& starved = bodies.nodes().step.starved();
     const bool ready = bodies.step_begin();
+    bool begun = false;
     finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
     for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
          ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
-      starved.begin(before);
+      if (begun) starved.begin(before);  // until the first batch, the run is starting up
       std::optional<Batch> batch = uploaded.pop();
       const Nanoseconds now = now_ns();
       starved.end(now);
       if (!batch) break;
+      begun = true;
       batch->waited = now - before;
       if (!bodies.step(*batch)) break;
       finished = left == 1;

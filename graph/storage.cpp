@@ -7,7 +7,7 @@ namespace sluice {
 namespace {
 
 // Reads with few others beside them against those with many. Where storage is shared, time grows as they do;
-// a file in the page cache among slow ones makes it grow more than that, and says nothing.
+// from page-cache hits to slow reads it jumps once, further or not at all, and that says nothing.
 bool time_grows_with_load(const StorageFigures& f) {
   std::size_t top = 0;
   for (std::size_t i = 0; i < f.by_load.size(); ++i)
@@ -23,7 +23,9 @@ bool time_grows_with_load(const StorageFigures& f) {
   if (few.reads < 2 || few.seconds <= 0) return false;
   const double slower = many.seconds / many.reads / (few.seconds / few.reads);
   const double more = many.at_once / many.reads / (few.at_once / few.reads);
-  return slower > 0.5 * more && slower < 4 * more;
+  const StorageFigures::Level& next = f.by_load[top - 1];
+  const bool still_grows = next.reads == 0 || many.seconds / many.reads > 1.15 * next.seconds / next.reads;
+  return slower > std::max(1.6, 0.35 * more) && slower < 4 * more && still_grows;
 }
 
 // Most of the time of a file comes with its bytes.

@@ -223,11 +223,11 @@ TEST_CASE("diagnosis: between() takes percentiles and means of the interval") {
 TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
   const Watchdog dog("diagnosis");
   FakeRun run;
-  run.epochs = 2;
+  run.epochs = 1;
   run.read_ahead = 64;
   run.on_step = [](const Batch&) { nap(1000); };
   SUBCASE("latency") {
-    run.on_read = [](const Ticket&) { nap(30'000); };
+    run.on_read = [](const Ticket&) { nap(100'000); };
     const Diagnosis d = diagnose(run.run().picture);
     CHECK(d.bound_by == "read");
     CHECK(has(d.line, "raise pipeline.read_threads to"));
@@ -240,7 +240,7 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
       std::chrono::steady_clock::time_point mine;
       {
         const std::lock_guard lock(mutex);
-        free = mine = std::max(free, std::chrono::steady_clock::now()) + std::chrono::milliseconds(8);
+        free = mine = std::max(free, std::chrono::steady_clock::now()) + std::chrono::milliseconds(15);
       }
       std::this_thread::sleep_until(mine);
     };
@@ -249,21 +249,21 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
     CHECK(has(d.line, "more reads at once would not help"));
   }
   SUBCASE("decode") {
-    run.on_decode = [](const Ticket&) { nap(20'000); };
+    run.on_decode = [](const Ticket&) { nap(40'000); };
     CHECK(diagnose(run.run().picture).bound_by == "decode");
   }
   SUBCASE("augment") {
-    run.on_augment = [](const Ticket&) { nap(20'000); };
+    run.on_augment = [](const Ticket&) { nap(40'000); };
     CHECK(diagnose(run.run().picture).bound_by == "augment");
   }
   SUBCASE("step") {
-    run.on_step = [](const Batch&) { nap(50'000); };
+    run.on_step = [](const Batch&) { nap(100'000); };
     CHECK(diagnose(run.run().picture).bound_by == "step");
   }
   SUBCASE("budget") {
     run.read_threads = 16;
     run.read_ahead = 3;
-    run.on_read = [](const Ticket&) { nap(30'000); };
+    run.on_read = [](const Ticket&) { nap(100'000); };
     const Diagnosis d = diagnose(run.run().picture);
     CHECK(d.bound_by == "budget");
     CHECK(has(d.line, "raise budget.ram by"));
