@@ -35,9 +35,15 @@ void catch_signals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  action.sa_handler = [](int) { asked = true; };
-  sigaction(SIGUSR1, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  heed_questions();
+}
+
+void heed_questions() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked = true; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 int caught_signal() { return caught.load(); }

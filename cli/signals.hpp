@@ -4,7 +4,8 @@
 
 namespace sluice {
 
-void catch_signals();
+void catch_signals();                  // all of these
+void heed_questions();                 // SIGUSR1 alone, from the program's start: it would end it otherwise
 [[nodiscard]] int caught_signal();     // 0: none so far
 [[nodiscard]] bool asked_by_signal();  // SIGUSR1 has come since the last call
 

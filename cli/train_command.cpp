@@ -281,6 +281,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
 }  // namespace
 
 int train_command(const ConfigArguments& arguments, const TrainArguments& asked) {
+  heed_questions();
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const Environment environment = this_environment();

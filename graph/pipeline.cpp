@@ -233,11 +233,8 @@ struct Pipeline::Impl {
   // Looks at the run now and then, and sizes it. On run()'s thread.
   void control() {
     if (!sizing || stop.requested()) return;
-    if (std::chrono::nanoseconds(elapsed() - looked.elapsed) < bodies.options().sizing->every) return;
-    Picture now = picture();
     const Sizes before = sizing->now();
-    std::vector<std::string> told = sizing->look(load_between(looked, now, bodies.options().batch));
-    looked = std::move(now);
+    std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
     bodies.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
     if (wanted.read_threads != before.read_threads) {
@@ -264,7 +261,6 @@ struct Pipeline::Impl {
   std::atomic<bool> woken{false};
   std::atomic<Nanoseconds> started{0}, ended{0};
   std::optional<Sizing> sizing;
-  Picture looked;  // when sizes were decided last
   BoundedQueue<Slot*> collated;
   BoundedQueue<Batch> uploaded;
   Bodies bodies;

@@ -11,9 +11,10 @@ namespace {
 constexpr double hungry = 0.01;  // a device that waits more than this is not fed
 constexpr double starving =
     0.05;  // one that waits so much has more than a thread's late wake-up for a reason
-constexpr double saturated = 0.7;   // of threads' time
-constexpr int quiet_looks = 20;     // before anything is lowered
-constexpr int retry_looks = 120;    // before more reads are tried again where they brought nothing
+constexpr double saturated = 0.7;  // of threads' time
+constexpr int quiet_looks = 20;    // before anything is lowered
+constexpr int retry_looks = 120;   // before more reads are tried again where they brought nothing
+constexpr Nanoseconds longest_look = 30'000'000'000;  // between two, however slow storage is
 constexpr double least_gain = 0.3;  // of what more reads would bring if nothing else held them up
 
 template <class... Values>
@@ -32,7 +33,7 @@ double enough_reads(const Load& l) { return 1.5 * l.device_rate * l.read_seconds
 
 // One batch in use, one being filled, and as many more as the device may take in a burst after a long step.
 unsigned enough_slots(const Load& l) {
-  if (l.step_usual <= 0) return 2;
+  if (l.step_worst < 0.005) return 2;  // so short that it is not the device's doing
   return 2 + static_cast<unsigned>(std::clamp(std::ceil(l.step_worst / l.step_usual - 1.5), 0.0, 64.0));
 }
 
@@ -73,6 +74,17 @@ std::vector<std::string> Sizing::look(const Load& load) {
   raise(load, told);
   if (told.empty() && quiet_ >= quiet_looks) lower(load, told);
   return told;
+}
+
+std::vector<std::string> Sizing::look(Picture now, unsigned batch) {
+  // Long enough for a few reads, one after the other, or their number says nothing.
+  const NodeFigures& read = *now.node("read");
+  const Nanoseconds few = read.items > 0 ? 4 * read.busy / static_cast<Nanoseconds>(read.items) : 0;
+  const Nanoseconds every = std::chrono::nanoseconds(o_.every).count();
+  if (now.elapsed - looked_.elapsed < std::max(every, std::min(few, longest_look))) return {};
+  const Load load = load_between(looked_, now, batch);
+  looked_ = std::move(now);
+  return look(load);
 }
 
 void Sizing::limit_threads(unsigned threads) {

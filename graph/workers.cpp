@@ -50,7 +50,8 @@ Workers::~Workers() {
 }
 
 void Workers::start() {
-  if (resize(count_) == 0) add_thread();
+  add_thread();
+  (void)resize(count_);
 }
 
 void Workers::add_thread() {

@@ -162,6 +162,31 @@ TEST_CASE("sizing: down only after a quiet time, step by step, and not to where 
   CHECK(decisions <= 3);
 }
 
+TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads have come back") {
+  SizingOptions o = bounds();
+  o.every = std::chrono::seconds(1);
+  Sizing sizing(o);
+  PipelineOptions graph;
+  graph.read_threads = 16;
+  Picture p = planned_picture(graph);
+  const auto at = [&](double seconds, double each) {  // all 16 readers busy, a file takes `each`
+    p.elapsed = static_cast<Nanoseconds>(seconds * 1e9);
+    for (NodeFigures& n : p.nodes) {
+      if (n.name == "step") n.wait_input = p.elapsed / 2, n.busy = p.elapsed / 2;
+      if (n.name != "read") continue;
+      n.busy = n.available = 16 * p.elapsed;
+      n.items = static_cast<std::uint64_t>(16 * seconds / each);
+    }
+    return p;
+  };
+  CHECK(sizing.look(at(0.9, 0.1), 8).empty());
+  CHECK_FALSE(sizing.look(at(1, 0.1), 8).empty());
+  CHECK(sizing.look(at(1.5, 0.1), 8).empty());
+  Sizing slow(o);
+  CHECK(slow.look(at(11, 3), 8).empty());
+  CHECK_FALSE(slow.look(at(13, 3), 8).empty());
+}
+
 TEST_CASE("sizing: a system that gives no more threads is not asked again") {
   Sizing sizing(bounds());
   settle(sizing, {.latency = 0.4});
