@@ -105,10 +105,7 @@ class DataBenchmark {
     JpegDecoder decoder;
     std::vector<std::uint8_t> out(data_.plan.pipeline.place_bytes);
     const auto decode = [&](const Ticket& t, std::span<const std::uint8_t> file) {
-      const auto stream = [&](Purpose purpose) {
-        return Random(data_.plan.data.seed, t.epoch, t.index, purpose);
-      };
-      (void)decode_sample(decoder, {&file, 1}, true, {stream(Purpose::crop), stream(Purpose::flip)},
+      (void)decode_sample(decoder, {&file, 1}, true, {data_.plan.data.seed, t.epoch, t.index},
                           data_.plan.data.decode, data_.plan.data.decode.max_scratch, out.data());
     };
     stage.decode = alone(decode) - stage.read;
@@ -221,7 +218,8 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
 
 }  // namespace
 
-int bench_data_command(const ConfigArguments& arguments, const DataBench& asked) {
+int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
+  use_own_data(arguments);
   std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const auto refuse = [](const Error& error) {

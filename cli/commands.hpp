@@ -10,6 +10,7 @@
 #include "cli/config.hpp"
 #include "cli/place.hpp"
 #include "cli/range_test.hpp"
+#include "cli/slow_storage.hpp"
 #include "cli/synth.hpp"
 
 namespace sluice {
@@ -85,7 +86,7 @@ struct DataBench {
   bool json = false;
 };
 // The data path against a bare full decode of the same files.
-int bench_data_command(const ConfigArguments& arguments, const DataBench& bench);
+int bench_data_command(ConfigArguments arguments, const DataBench& bench);
 
 struct ShowArguments {
   std::string split = "train";
@@ -94,6 +95,15 @@ struct ShowArguments {
 };
 // One batch as the network will get it.
 int show_command(const ConfigArguments& arguments, const ShowArguments& asked);
+
+struct FeedBench {
+  double rate = 0;  // images/s that the consumer takes; 0: as fast as they come
+  StorageSpeed storage;
+  double seconds = 20, warmup = 10;
+  bool headspace = false, json = false;  // headspace: batches in memory, to see the consumer's ceiling
+};
+// How well the data path feeds a consumer of a given speed.
+int bench_feed_command(ConfigArguments arguments, const FeedBench& bench);
 [[nodiscard]] std::string version_text();
 
 // The configuration, or nothing after its errors have been printed.
@@ -104,5 +114,7 @@ void complain(const Error& error);  // "sluice: ..." on stderr
 Status make_synth_tree(const Config& config);
 // The same, unless data.train is there already: for commands that need nothing else.
 Status make_training_tree(const Config& config);
+// Data of one's own (--set data.train=DIR) are not to be made, whatever a preset makes.
+void use_own_data(ConfigArguments& arguments);
 
 }  // namespace sluice

@@ -72,17 +72,22 @@ const std::vector<Key> keys{
 
     {.name = "pipeline.read_threads", .slot = at<&Config::pipeline, &Config::Pipeline::read_threads>,
      .limits = {1, 1024}, .unit = "threads",
-     .meaning = "Files read at the same time; slow storage needs more.",
+     .meaning = "Files read at the same time; slow storage needs more. `\"auto\"` begins with 16 and goes up to "
+                "256 while reads hold the device up and more of them help.",
      .memory = "a thread's stack"},
     {.name = "pipeline.read_ahead", .slot = at<&Config::pipeline, &Config::Pipeline::read_ahead>,
-     .limits = {1, 1 << 20}, .unit = "files", .meaning = "Files read or being read ahead of their decoding.",
+     .limits = {1, 1 << 20}, .unit = "files",
+     .meaning = "Files read or being read ahead of their decoding. `\"auto\"` begins with two batches and goes up "
+                "to 512 as needed, within the budget.",
      .memory = "the compressed bytes of that many files, about 110 KB each in ImageNet"},
     {.name = "pipeline.decode_threads", .slot = at<&Config::pipeline, &Config::Pipeline::decode_threads>,
      .limits = {1, 1024}, .unit = "threads", .meaning = "Images decoded at the same time, by each rank.",
      .memory = "working memory for one image each"},
     {.name = "pipeline.prefetch", .slot = at<&Config::pipeline, &Config::Pipeline::prefetch>,
      .limits = {2, 4096},
-     .unit = "batches", .meaning = "Batches being filled or waiting for the device: at least one of each.",
+     .unit = "batches",
+     .meaning = "Batches being filled or waiting for the device: at least one of each. `\"auto\"` is 2 or 3, and "
+                "in a roomy budget up to 6 where steps take unevenly long.",
      .memory = "one batch slot each: batch × image_size² × 3 bytes"},
 
     {.name = "augment.decode", .slot = at<&Config::augment, &Config::Augment::decode>,

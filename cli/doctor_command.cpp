@@ -60,7 +60,7 @@ void look_at_run(Checklist& list, const Config& config, const std::string& devic
   else
     look_at_budget(list, *plan, machine);
   tell("reading some of the images");
-  const StorageFigures storage = measure_storage(sets.train, plan ? plan->pipeline.read_threads : 16);
+  const StorageReport storage = measure_storage(sets.train, plan ? plan->pipeline.read_threads : 16);
   look_at_storage(list, storage);
   if (!plan) return;
   const ImageSamples images = sample_both(sets, plan->data);

@@ -37,14 +37,14 @@ std::string cache_text(const ReadFigures& a, const ReadFigures& b) {
 
 }  // namespace
 
-StorageFigures measure_storage(const ImageFolder& folder, unsigned read_threads) {
-  StorageFigures f;
+StorageReport measure_storage(const ImageFolder& folder, unsigned read_threads) {
+  StorageReport f;
   f.one = read_files(paths(folder, 48, 0.0), 1, 3s);
   f.many = read_files(paths(folder, std::max<std::size_t>(256, 4 * read_threads), 0.5), read_threads, 3s);
   return f;
 }
 
-void look_at_storage(Checklist& list, const StorageFigures& f) {
+void look_at_storage(Checklist& list, const StorageReport& f) {
   for (const ReadFigures* figures : {&f.one, &f.many})
     if (figures->failure) {
       Error told = *figures->failure;

@@ -7,13 +7,13 @@
 
 namespace sluice {
 
-struct StorageFigures {
+struct StorageReport {
   ReadFigures one, many;  // one file at a time; as many as the run's readers
 };
 
 // Reads some of the training images; takes some seconds at most.
-[[nodiscard]] StorageFigures measure_storage(const ImageFolder& folder, unsigned read_threads);
+[[nodiscard]] StorageReport measure_storage(const ImageFolder& folder, unsigned read_threads);
 
-void look_at_storage(Checklist& list, const StorageFigures& figures);
+void look_at_storage(Checklist& list, const StorageReport& figures);
 
 }  // namespace sluice

@@ -50,9 +50,8 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
     if (!bad) {
       const std::span<const std::uint8_t> piece(bytes);
       const auto begin = Clock::now();
-      const DecodeOutcome outcome =
-          decode_sample(decoder, {&piece, 1}, train, Random(options.seed, 0, i, Purpose::crop),
-                        options.decode, options.decode.max_scratch, pixels.data());
+      const DecodeOutcome outcome = decode_sample(decoder, {&piece, 1}, train, {options.seed, 0, i},
+                                                  options.decode, options.decode.max_scratch, pixels.data());
       if (const Error* found = std::get_if<Error>(&outcome)) {
         error = *found;
         bad = true;

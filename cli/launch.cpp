@@ -39,7 +39,8 @@ struct Child {
   PrefixedLines out, err;
 };
 
-// SIGINT, SIGTERM and SIGCHLD come through a pipe while this lives. One at a time: handlers know no objects.
+// SIGINT, SIGTERM, SIGUSR1 and SIGCHLD come through a pipe while this lives. One at a time: handlers know no
+// objects.
 class Signals {
  public:
   Signals() {
@@ -73,7 +74,7 @@ class Signals {
   }
 
  private:
-  static constexpr std::array heeded{SIGINT, SIGTERM, SIGCHLD};
+  static constexpr std::array heeded{SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
   static inline volatile int writing_end = -1;
   int ends_[2] = {-1, -1};
   std::array<struct sigaction, heeded.size()> before_{};
@@ -173,7 +174,7 @@ class Launcher {
 
   void heed(int signal) {
     if (signal == SIGCHLD) return;
-    told_ = signal;
+    if (signal != SIGUSR1) told_ = signal;  // a question; each rank answers for itself
     kill_all(signal);
   }
 

@@ -177,6 +177,21 @@ int main(int count, char** words) {
   show->add_option("--npy", to_show.npy, "Write pixels as a NumPy array, and labels beside it")
       ->type_name("FILE.npy");
   show->add_option("--sheet", to_show.sheet, "Write a contact sheet with labels")->type_name("FILE.jpg");
+  FeedBench feed;
+  CLI::App* bench_feed = takes_config(
+      bench->add_subcommand("feed", "The data path into a consumer of a given speed; needs no device"),
+      "Configuration file (TOML)");
+  const auto feed_number = [&](const char* name, double& value, const char* what, CLI::Range range) {
+    bench_feed->add_option(name, value, what)->capture_default_str()->check(range);
+  };
+  feed_number("--rate", feed.rate, "Images/s that the consumer takes; 0: as fast as they come", {0.0, 1e9});
+  feed_number("--latency", feed.storage.latency_ms, "Milliseconds added to each file", {0.0, 1e6});
+  feed_number("--bandwidth", feed.storage.megabytes_per_s, "MB/s of all reads together; 0: as it is",
+              {0.0, 1e9});
+  feed_number("--seconds", feed.seconds, "Measured", {0.1, 1e6});
+  feed_number("--warmup", feed.warmup, "Seconds before, which do not count", {0.0, 1e6});
+  bench_feed->add_flag("--headspace", feed.headspace, "Give the first batches again and again instead");
+  bench_feed->add_flag("--json", feed.json, "Print one JSON object");
 
   try {
     app.parse(count, words);
@@ -210,6 +225,7 @@ int main(int count, char** words) {
     if (*make) return synth_command(synth);
     if (*bench_data) return bench_data_command(arguments, data_bench);
     if (*show) return show_command(arguments, to_show);
+    if (*bench_feed) return bench_feed_command(arguments, feed);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {
     std::cerr << "sluice: " << error.what() << "\n";

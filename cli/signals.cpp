@@ -10,8 +10,10 @@ namespace sluice {
 namespace {
 
 std::atomic<int> caught{0};
+std::atomic<bool> asked{false};
 std::atomic<long> first_at{0};  // milliseconds
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<long>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<long>::is_always_lock_free);
 
 // What comes within half a second is the same wish told twice: `timeout`, for one, signals process and group.
 void handle(int signal) {
@@ -34,8 +36,17 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  heed_questions();
+}
+
+void heed_questions() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked = true; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 int caught_signal() { return caught.load(); }
+bool asked_by_signal() { return asked.exchange(false); }
 
 }  // namespace sluice

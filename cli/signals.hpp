@@ -1,10 +1,12 @@
 // SIGINT and SIGTERM: the first is noted, for the run to end in good order; a second one ends the process at
-// once.
+// once. SIGUSR1: asks what the run is held up by.
 #pragma once
 
 namespace sluice {
 
-void catch_signals();
-[[nodiscard]] int caught_signal();  // 0: none so far
+void catch_signals();                  // all of these
+void heed_questions();                 // SIGUSR1 alone, from the program's start: it would end it otherwise
+[[nodiscard]] int caught_signal();     // 0: none so far
+[[nodiscard]] bool asked_by_signal();  // SIGUSR1 has come since the last call
 
 }  // namespace sluice

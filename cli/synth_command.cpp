@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -27,6 +28,11 @@ int synth_command(const SynthOptions& options) {
   if (made) return exit_done;
   complain(made.error());
   return exit_failed;
+}
+
+void use_own_data(ConfigArguments& arguments) {
+  if (std::ranges::any_of(arguments.sets, [](const std::string& s) { return s.starts_with("data.train="); }))
+    arguments.sets.insert(arguments.sets.begin(), "data.synth=false");
 }
 
 Status make_training_tree(const Config& config) {

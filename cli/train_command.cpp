@@ -99,6 +99,7 @@ struct Attendant {
   RankWatch& ranks;
   const Trainer& trainer;
   const TrainSetup& setup;
+  const PartDiagnosis& diagnosis;
   const std::string title;
   MemoryWatch memory;
   Nanoseconds drawn = 0, told_at = 0;
@@ -117,6 +118,7 @@ struct Attendant {
                                                                   : ": ending within two batches") +
                                      " and saving last.ckpt; once more ends at once");
     }
+    answer();
     if (told && starving()) {
       told = false;
       pipeline.stop().fail({"ranks", "", "told to end, and no batch came", "go on with --resume auto"});
@@ -125,6 +127,10 @@ struct Attendant {
     if (const std::optional<std::string> warning = memory.look(now_ns()))
       log.message(Level::warning, *warning);
     if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
+  }
+
+  void answer() const {
+    if (asked_by_signal()) log.message(Level::info, diagnosis.so_far().line);
   }
 
   // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
@@ -205,6 +211,9 @@ int run(TrainSetup& p, RankWatch& ranks) {
   stages.step_begin = [&] { return trainer.begin(); };
   stages.step = [&](Batch& batch) { return trainer.step(batch); };
   stages.step_over = [&] { saved = trainer.over(); };
+  stages.tell = [&](const std::string& line) {
+    if (p.trainer.place.first()) log.message(Level::info, line);
+  };
   stages.records = [&] { return static_cast<double>(log.waiting()); };
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
   const Linked linked(link, *pipeline);
@@ -217,17 +226,26 @@ int run(TrainSetup& p, RankWatch& ranks) {
     ranks.failed(ready.error());
     return exit_usage;
   }
+  PartDiagnosis diagnosis([&] { return pipeline->picture(); });
+  trainer.diagnose_epochs([&] { return diagnosis.part_over().line; });
   trainer.watch_gpu(feed.gpu_figures());
 
   const auto memory_figures = [&] {
     const KeptMemory::Usage tensors = cpu_memory();
     return MemoryFigures{resident_bytes(), ledger.held(), tensors.in_use + tensors.kept};
   };
-  Attendant attendant{
-      *pipeline, log, ranks, trainer, p, p.trainer.folder.string(), {p.plan.memory.total(), memory_figures}};
+  Attendant attendant{*pipeline,
+                      log,
+                      ranks,
+                      trainer,
+                      p,
+                      diagnosis,
+                      p.trainer.folder.string(),
+                      {p.plan.memory.total(), memory_figures}};
   attendant.draw(pipeline->picture());
   ranks.watch(pipeline->stop());
   const RunEnd end = pipeline->run([&] { attendant(); });
+  attendant.answer();
   ranks.release();
   attendant.draw(end.picture);
   if (end.failure || !saved) ranks.failed(end.failure ? *end.failure : saved.error());
@@ -279,6 +297,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
 }  // namespace
 
 int train_command(const ConfigArguments& arguments, const TrainArguments& asked) {
+  heed_questions();
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const Environment environment = this_environment();

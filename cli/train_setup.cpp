@@ -204,6 +204,10 @@ std::vector<std::string> describe(const TrainSetup& p) {
   const auto count = [](std::uint64_t n) { return std::to_string(n); };
   const std::string rank =
       place.alone() ? "" : ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
+  const std::string most_readers =
+      o.sizing && o.sizing->most.read_threads > o.read_threads
+          ? " (up to " + count(o.sizing->most.read_threads) + " if storage is slow)"
+          : "";
   std::vector<std::string> lines = {
       version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
           ", run folder " + p.trainer.folder.string(),
@@ -211,9 +215,9 @@ std::vector<std::string> describe(const TrainSetup& p) {
           " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
           count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
           " validation batches an epoch",
-      "threads: " + count(o.read_threads) + " read, " + count(o.decode_threads) + " decode, " +
-          count(p.plan.torch_threads) + " torch; RAM of the data path (" + p.plan.budget_source +
-          "):" + o.split.table(),
+      "threads: " + count(o.read_threads) + " read" + most_readers + ", " + count(o.decode_threads) +
+          " decode, " + count(p.plan.torch_threads) + " torch; RAM of the data path (" +
+          p.plan.budget_source + "):" + o.split.table(),
       "planned RAM of the process: " + readable_bytes(p.plan.memory.total()) +
           " (sluice plan lists who takes it)"};
   lines.insert(lines.end(), p.notes.begin(), p.notes.end());

@@ -280,9 +280,12 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
                                              {"peak_ledger_bytes", static_cast<double>(ledger_peak_())}});
   for (const auto& [name, value] : summary)
     if (name == keeper_.monitor()) monitored_ = value;
+  const std::string diagnosis = diagnosis_();
+  record.texts = {{"diagnosis", diagnosis}};
   put(std::move(record));
   tell(summary_line(plan.epoch, summary, train_figures_.seconds + phase_.whole().seconds,
                     train_figures_.images_per_s));
+  tell(diagnosis);
   shown_.clear();
   epoch_sums_ = {};
   validated_ = unsaved_ = true;

@@ -52,6 +52,8 @@ class Trainer {
   void connect(NodeStats& log_stats, Stop& stop, std::function<std::size_t()> ledger_peak);
   void watch_gpu(std::function<Values()> figures) { gpu_ = std::move(figures); }  // see model/nvml.hpp
 
+  void diagnose_epochs(std::function<std::string()> line) { diagnosis_ = std::move(line); }
+
   Status begin();  // these on step's thread
   Status step(Batch& batch);
   Status over();  // saves `last` if the weights are sound, and waits for what is being written
@@ -90,6 +92,7 @@ class Trainer {
   NodeStats* log_stats_ = nullptr;
   Stop* stop_ = nullptr;
   std::function<std::size_t()> ledger_peak_ = [] { return std::size_t{0}; };
+  std::function<std::string()> diagnosis_ = [] { return std::string(); };
   std::function<Values()> gpu_ = [] { return Values(); };
   ScheduleOptions schedule_;
   MixOptions mix_;

@@ -1,14 +1,20 @@
 #include "graph/bodies.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice {
 namespace {
 
-std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots) {
-  std::vector<Slot*> all;
-  for (const auto& slot : slots) all.push_back(slot.get());
-  return all;
+std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots, std::size_t from,
+                            std::size_t to) {
+  std::vector<Slot*> some;
+  for (std::size_t i = from; i < to; ++i) some.push_back(slots[i].get());
+  return some;
+}
+
+unsigned first_slots(const PipelineOptions& o) {
+  return o.sizing ? std::min(o.sizing->least.slots, o.split.slots) : o.split.slots;
 }
 
 std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
@@ -26,13 +32,17 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       stages_(std::move(stages)),
       stop_(stop),
       wake_(wake),
+      read_ahead_(options.sizing ? std::min(options.sizing->least.read_ahead, options.split.read_ahead)
+                                 : options.split.read_ahead),
       lane_account_(ledger.open("big lane", options.split.lane)),
       chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
               wake),
       samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch,
                options.split.grant_chunks),
       slots_(make_slots(options)),
-      gate_(pointers(slots_), options.first_batch),
+      slots_wanted_(first_slots(options)),
+      spare_(pointers(slots_, first_slots(options), slots_.size())),
+      gate_(pointers(slots_, 0, first_slots(options)), options.first_batch),
       nodes_(lay_out(registry, options_, fills(queues))) {
   // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
   ledger.open("index", options.split.index).charge(options.split.index);
@@ -96,15 +106,16 @@ void Bodies::admit(const Emit& to_read) {
   while (!no_more_ && !stop_.requested()) {
     Sample* sample = nullptr;
     // Credit last: giving it back would wake this very body, over and over.
-    if (in_flight_.load(std::memory_order_relaxed) < options_.split.read_ahead) sample = samples_.take();
+    if (in_flight_.load(std::memory_order_relaxed) < read_ahead_.load(std::memory_order_relaxed))
+      sample = samples_.take();
     if (sample && !chunks_.try_grant(options_.split.grant_chunks))
       samples_.give_back(std::exchange(sample, nullptr));
+    WaitTime& held_up = nodes_.sampler.held_up();
     if (!sample) {
-      if (admission_blocked_ == 0) admission_blocked_ = now_ns();
+      if (!held_up.waiting()) held_up.begin(now_ns());
       return;
     }
-    if (const Nanoseconds since = std::exchange(admission_blocked_, 0))
-      nodes_.sampler.waited_for_bound(now_ns() - since);
+    if (held_up.waiting()) held_up.end(now_ns());
     std::optional<Ticket> ticket;
     nodes_.sampler.arrive();
     {
@@ -129,6 +140,11 @@ void Bodies::admit(const Emit& to_read) {
   }
 }
 
+void Bodies::use_read_ahead(std::size_t files) {
+  read_ahead_.store(std::min(files, options_.split.read_ahead), std::memory_order_relaxed);
+  wake_();
+}
+
 void Bodies::give_bytes_back(Sample* sample) {
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   sample->pieces.clear();
@@ -149,9 +165,11 @@ void Bodies::read(Sample* sample) {
     chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
     return sample->chunks;
   };
+  StorageProfile::Read timed(storage_);
   const Outcome outcome =
       guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
   nodes_.gate.arrive();
+  if (outcome.kind == Outcome::Kind::done) timed.done(size);
   if (outcome.kind == Outcome::Kind::done) {
     for (std::uint8_t* chunk : sample->chunks) {
       sample->pieces.emplace_back(chunk, std::min(size, ChunkPool::chunk_bytes));
@@ -170,12 +188,16 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
   if (arrived) {
     const Serving serving(nodes_.gate);
     gate_.arrive(arrived, go_);
-  } else {
-    gate_.slot_came_back(returned, go_);
+  } else if (returned) {
+    spare_.push_back(returned);
   }
-  const Nanoseconds now = now_ns();
-  if (gate_blocked_ != 0) nodes_.gate.waited_for_bound(now - gate_blocked_);
-  gate_blocked_ = gate_.parked() > 0 ? now : 0;
+  while (!spare_.empty() && slots_.size() - spare_.size() < slots_wanted_) {
+    gate_.slot_came_back(spare_.back(), go_);
+    spare_.pop_back();
+  }
+  WaitTime& held_up = nodes_.gate.held_up();
+  if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())
+    parked ? held_up.begin(now_ns()) : held_up.end(now_ns());
   for (Sample* sample : go_) {
     decoding_.fetch_add(1, std::memory_order_relaxed);
     (sample->lane ? nodes_.lane : nodes_.decode).arrive();

@@ -26,7 +26,7 @@ class Bodies {
   void admit(const Emit& to_read);  // serial
   void read(Sample* sample);        // on a reader thread
   void gate(Sample* arrived, Slot* returned, const Emit& to_decode,
-            const Emit& to_lane);             // serial; one of the two is null
+            const Emit& to_lane);             // serial; at most one of the two
   [[nodiscard]] bool decode(Sample* sample);  // false: on to the big lane
   void lane(Sample* sample);                  // on the lane's thread
   void augment(Sample* sample);
@@ -38,9 +38,17 @@ class Bodies {
   [[nodiscard]] bool step_begin();
   void step_over();
 
+  // Within what the split gave. Files in flight at most; batch slots in use, where more come in when gate()
+  // is called next, with neither a sample nor a slot if need be.
+  void use_read_ahead(std::size_t files);
+  void use_slots(unsigned slots) { slots_wanted_ = slots; }
+  [[nodiscard]] std::size_t read_ahead() const { return read_ahead_.load(std::memory_order_relaxed); }
+  void tell(const std::string& line) { stages_.tell(line); }
+
   [[nodiscard]] NodeSet& nodes() { return nodes_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
+  [[nodiscard]] StorageProfile& storage() { return storage_; }
 
  private:
   Outcome guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body);
@@ -54,14 +62,17 @@ class Bodies {
   Stages stages_;
   Stop& stop_;
   std::function<void()> wake_;
+  std::atomic<std::size_t> read_ahead_;  // files in flight at most, at this time
   Account& lane_account_;
   ChunkPool chunks_;
   SamplePool samples_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<unsigned> slots_wanted_;
+  std::vector<Slot*> spare_;  // slots not in use; the gate's
   SlotGate gate_;
   std::vector<Sample*> go_;  // the gate's answer, reused
   std::atomic<std::size_t> in_flight_{0}, decoding_{0};
-  Nanoseconds admission_blocked_ = 0, gate_blocked_ = 0;  // since when; 0: not
+  StorageProfile storage_;
   bool no_more_ = false;
   NodeSet nodes_;
 };

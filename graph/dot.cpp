@@ -37,7 +37,7 @@ std::string duration(Nanoseconds ns) {
 std::string node_label(const NodeFigures& n, Nanoseconds elapsed) {
   std::string label = n.name + (n.concurrency > 1 ? print(" \u00d7%u", n.concurrency) : "");
   if (elapsed <= 0) return label;
-  const double all = static_cast<double>(elapsed) * n.concurrency;
+  const double all = std::max(static_cast<double>(n.available), 1.0);
   label += print("\n%llu items, %lld queued", static_cast<unsigned long long>(n.items),
                  static_cast<long long>(n.queued));
   label += print("\nbusy %.0f %%, idle %.0f %%", 100 * static_cast<double>(n.busy) / all,

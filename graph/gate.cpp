@@ -1,5 +1,7 @@
 #include "graph/gate.hpp"
 
+#include <algorithm>
+
 namespace sluice {
 
 SlotGate::SlotGate(const std::vector<Slot*>& slots, std::uint64_t first_batch)
@@ -26,6 +28,7 @@ void SlotGate::arrive(Sample* sample, std::vector<Sample*>& go) {
 }
 
 void SlotGate::slot_came_back(Slot* slot, std::vector<Sample*>& go) {
+  if (std::ranges::find(bound_, slot) == bound_.end()) bound_.push_back(slot);
   slot->bind(next_);
   const auto waiting = parked_.find(next_++);
   if (waiting == parked_.end()) return;

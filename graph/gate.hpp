@@ -18,7 +18,7 @@ class SlotGate {
 
   // Each appends to `go` the samples that may go on now, with their slot set.
   void arrive(Sample* sample, std::vector<Sample*>& go);
-  void slot_came_back(Slot* slot, std::vector<Sample*>& go);
+  void slot_came_back(Slot* slot, std::vector<Sample*>& go);  // one that was not here before may come, too
 
   [[nodiscard]] std::size_t parked() const { return parked_count_; }
 

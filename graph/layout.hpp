@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/registry.hpp"
+#include "graph/sizing.hpp"
 #include "graph/split.hpp"
 
 namespace sluice {
@@ -14,7 +15,8 @@ struct PipelineOptions {
   std::uint64_t first_batch = 0, batches = 0;  // the run goes through [first_batch, batches)
   unsigned device_queue = 1;                   // batches that may wait between upload and step
   unsigned log_queue = 256;                    // records that may wait between step and log
-  BudgetSplit split;
+  BudgetSplit split;                           // what there is memory for
+  std::optional<SizingOptions> sizing;         // none: all of it is used, by `read_threads`
 };
 
 struct NodeSet {

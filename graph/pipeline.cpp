@@ -52,8 +52,8 @@ struct Wiring {
         gate(g, flow::serial,
              [&](const GateMessage& m, auto& out) {
                Sample* const arrived = m.index() == 0 ? std::get<Sample*>(m) : nullptr;
-               Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);
-               message_received(arrived ? static_cast<void*>(arrived) : returned);
+               Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);  // null: look at the sizes
+               if (arrived || returned) message_received(arrived ? static_cast<void*>(arrived) : returned);
                const BodyOrder order(&g, &gate);
                b.gate(
                    arrived, returned, [&](Sample* s) { send(std::get<0>(out), s); },
@@ -147,6 +147,7 @@ struct Pipeline::Impl {
         arena(static_cast<int>(options.decode_threads) + 1, 1) {
     // Made inside the arena: a flow graph runs its tasks where it was constructed.
     arena.execute([&] { wiring = std::make_unique<Wiring>(bodies, readers, lane, collated, woken); });
+    if (options.sizing && options.sizing->least != options.sizing->most) sizing.emplace(*options.sizing);
     stop.on_stop([this] {
       collated.close();
       uploaded.close();
@@ -192,18 +193,64 @@ struct Pipeline::Impl {
   }
 
   void step_loop() {
+    WaitTime& starved = bodies.nodes().step.starved();
     const bool ready = bodies.step_begin();
+    bool begun = false;
     finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
     for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
          ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
+      if (begun) starved.begin(before);  // until the first batch, the run is starting up
       std::optional<Batch> batch = uploaded.pop();
+      const Nanoseconds now = now_ns();
+      starved.end(now);
       if (!batch) break;
-      batch->waited = now_ns() - before;
+      begun = true;
+      batch->waited = now - before;
       if (!bodies.step(*batch)) break;
       finished = left == 1;
     }
     bodies.step_over();
+  }
+
+  Picture picture() {
+    Picture p = registry.picture(elapsed());
+    p.budget = ledger.budget();
+    p.ledger_held = ledger.held();
+    p.ledger_peak = ledger.peak();
+    p.storage = bodies.storage().figures();
+    const PipelineOptions& o = bodies.options();
+    p.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
+    p.slots = o.split.slots;
+    p.slot_bytes = o.split.slot_bytes;
+    p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
+    p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
+    for (EdgeFigures& e : p.edges)
+      if (e.from == "sampler") e.limit = static_cast<double>(bodies.read_ahead());
+    return p;
+  }
+
+  // Looks at the run now and then, and sizes it. On run()'s thread.
+  void control() {
+    if (!sizing || stop.requested()) return;
+    const Sizes before = sizing->now();
+    std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
+    bodies.storage().tried(sizing->more_helps());
+    const Sizes& wanted = sizing->now();
+    if (wanted.read_threads != before.read_threads) {
+      const unsigned got = readers.resize(wanted.read_threads);
+      if (got < wanted.read_threads) {
+        told.push_back("auto: the system gives no more than " + std::to_string(got) + " read threads");
+        sizing->limit_threads(got);
+      }
+      bodies.nodes().read.resize(got, elapsed());
+    }
+    if (wanted.read_ahead != before.read_ahead) bodies.use_read_ahead(wanted.read_ahead);
+    if (wanted.slots != before.slots) {
+      bodies.use_slots(wanted.slots);
+      wiring->gate.try_put(static_cast<Slot*>(nullptr));
+    }
+    for (const std::string& line : told) bodies.tell(line);
   }
 
   Nanoseconds elapsed() const { return started == 0 ? 0 : (ended ? ended.load() : now_ns()) - started; }
@@ -213,6 +260,7 @@ struct Pipeline::Impl {
   Registry registry;
   std::atomic<bool> woken{false};
   std::atomic<Nanoseconds> started{0}, ended{0};
+  std::optional<Sizing> sizing;
   BoundedQueue<Slot*> collated;
   BoundedQueue<Batch> uploaded;
   Bodies bodies;
@@ -257,6 +305,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
     lock.unlock();
     p.registry.observe();
     try {
+      p.control();
       tick();
     } catch (const std::exception& e) {
       p.stop.fail({"graph", "", e.what(), ""});
@@ -290,13 +339,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
 Stop& Pipeline::stop() { return impl_->stop; }
 NodeStats& Pipeline::log_stats() { return impl_->bodies.nodes().log; }
 
-Picture Pipeline::picture() const {
-  Picture p = impl_->registry.picture(impl_->elapsed());
-  p.budget = impl_->ledger.budget();
-  p.ledger_held = impl_->ledger.held();
-  p.ledger_peak = impl_->ledger.peak();
-  return p;
-}
+Picture Pipeline::picture() const { return impl_->picture(); }
 
 std::vector<Slot*> Pipeline::slots() const {
   std::vector<Slot*> all;

@@ -1,6 +1,43 @@
 #include "graph/registry.hpp"
 
+#include <algorithm>
+
 namespace sluice {
+namespace {
+
+// Counters are read one by one while others write them: a difference may come out a little below nothing.
+Nanoseconds difference(Nanoseconds after, Nanoseconds before) {
+  return std::max<Nanoseconds>(after - before, 0);
+}
+
+}  // namespace
+
+Picture between(const Picture& before, const Picture& after) {
+  Picture p = after;
+  p.elapsed = difference(after.elapsed, before.elapsed);
+  for (NodeFigures& n : p.nodes) {
+    const NodeFigures* then = before.node(n.name);
+    if (!then) continue;
+    n.items -= std::min(n.items, then->items);
+    n.available = difference(n.available, then->available);
+    n.busy = difference(n.busy, then->busy);
+    n.wait_input = difference(n.wait_input, then->wait_input);
+    n.wait_bound = difference(n.wait_bound, then->wait_bound);
+    n.times = n.times.since(then->times);
+    n.p50 = n.times.percentile(0.50);
+    n.p99 = n.times.percentile(0.99);
+  }
+  p.observations -= std::min(p.observations, before.observations);
+  for (EdgeFigures& e : p.edges) {
+    const EdgeFigures* then = before.edge(e.from, e.to);
+    if (!then) continue;
+    const double sum = e.mean * static_cast<double>(after.observations) -
+                       then->mean * static_cast<double>(before.observations);
+    e.mean = p.observations > 0 ? std::max(sum, 0.0) / static_cast<double>(p.observations) : e.used;
+  }
+  p.storage = after.storage.since(before.storage);
+  return p;
+}
 
 const NodeFigures* Picture::node(const std::string& name) const {
   for (const NodeFigures& n : nodes)
@@ -38,7 +75,8 @@ Picture Registry::picture(Nanoseconds elapsed) const {
   Picture p;
   p.elapsed = elapsed;
   for (const NodeStats& n : nodes_) p.nodes.push_back(n.figures(elapsed));
-  const auto observations = static_cast<double>(observations_.load());
+  p.observations = observations_.load();
+  const auto observations = static_cast<double>(p.observations);
   for (const Edge& e : edges_) {
     p.edges.push_back(e.figures);
     if (!e.used || elapsed <= 0) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/stats.hpp"
+#include "graph/storage.hpp"
 
 namespace sluice {
 
@@ -25,9 +26,19 @@ struct Picture {
   std::vector<NodeFigures> nodes;
   std::vector<EdgeFigures> edges;
   std::size_t budget = 0, ledger_held = 0, ledger_peak = 0;
+  std::uint64_t observations = 0;  // behind the edges' means
+  StorageFigures storage = {};
+  // What the advice of a diagnosis is worked out from.
+  std::size_t unused = 0;                            // bytes of the budget that nothing was given
+  std::size_t slot_bytes = 0, read_ahead_bytes = 0;  // of one batch slot; of all read-ahead
+  unsigned slots = 0;
+  bool sizes_threads = false;  // the number of read threads sizes itself
   [[nodiscard]] const NodeFigures* node(const std::string& name) const;
   [[nodiscard]] const EdgeFigures* edge(const std::string& from, const std::string& to) const;
 };
+
+// What happened between two pictures of the same run: counters are differences, depths are the later ones.
+[[nodiscard]] Picture between(const Picture& before, const Picture& after);
 
 class Registry {
  public:

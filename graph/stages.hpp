@@ -42,7 +42,8 @@ struct Stages {
   std::function<Status(Batch&)> step;              // on its own thread, in batch order; may block
   std::function<void()> step_over = [] {};         // on step's thread after its last batch, cancelled or not
   std::function<std::string(const Ticket&)> name;  // the file, for messages
-  Registry::Fill records = nullptr;                // how many records wait for `log`
+  std::function<void(const std::string&)> tell = [](const std::string&) {};  // decisions; on run()'s thread
+  Registry::Fill records = nullptr;  // how many records wait for `log`
 };
 
 }  // namespace sluice

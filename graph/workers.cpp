@@ -10,14 +10,16 @@ struct Workers::State {
   void run() {
     std::unique_lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [this] { return closed || !waiting.empty(); });
+      changed.wait(lock, [this] { return closed || (!waiting.empty() && active < limit); });
       if (closed) break;
+      ++active;
       std::pop_heap(waiting.begin(), waiting.end(), younger);
       Sample* sample = waiting.back();
       waiting.pop_back();
       lock.unlock();
       hooks.work(sample);
       lock.lock();
+      --active;                       // this thread comes back for what waits: nobody needs to be woken
       if (!strike(sample)) continue;  // cancelled in the meantime: the sample is no longer ours
       lock.unlock();
       hooks.deliver(sample);
@@ -43,7 +45,7 @@ struct Workers::State {
   std::condition_variable changed, ended;
   std::vector<Sample*> waiting;  // a heap, the oldest on top
   std::vector<Sample*> table;    // in no order; as long as what is in flight
-  unsigned running = 0;
+  unsigned running = 0, active = 0, limit = 0;
   bool closed = false;
 };
 
@@ -56,8 +58,36 @@ Workers::~Workers() {
 }
 
 void Workers::start() {
-  state_->running = count_;
-  for (unsigned i = 0; i < count_; ++i) threads_.emplace_back([state = state_] { state->run(); });
+  add_thread();
+  (void)resize(count_);
+}
+
+void Workers::add_thread() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->running;
+  }
+  try {
+    threads_.emplace_back([state = state_] { state->run(); });
+  } catch (...) {
+    const std::lock_guard lock(state_->mutex);
+    --state_->running;
+    throw;
+  }
+}
+
+unsigned Workers::resize(unsigned threads) {
+  try {
+    while (threads_.size() < threads) add_thread();
+  } catch (const std::exception&) {
+    threads = static_cast<unsigned>(threads_.size());
+  }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->limit = threads;
+  }
+  state_->changed.notify_all();
+  return threads;
 }
 
 void Workers::submit(Sample* sample) {

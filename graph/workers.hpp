@@ -25,7 +25,11 @@ class Workers {
   Workers(unsigned threads, Hooks hooks);
   ~Workers();
 
-  void start();
+  void start();  // throws if not even one thread can be had
+  // So many may be at work at once from now on; starts the threads that are missing, and keeps those that are
+  // too many asleep. How many it came to: fewer if the system gives no more. On the thread that starts and
+  // joins.
+  unsigned resize(unsigned threads);
   void submit(Sample* sample);
   void cancel();
   // False if some thread has not come back in time; it is then left to itself and keeps only its own state
@@ -35,6 +39,7 @@ class Workers {
 
  private:
   struct State;
+  void add_thread();
   std::shared_ptr<State> state_;
   unsigned count_;
   std::vector<std::thread> threads_;

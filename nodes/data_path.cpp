@@ -82,9 +82,8 @@ struct State {
 
   Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
     const DecodeOutcome outcome = decoders.with_one([&](JpegDecoder& decoder) {
-      return decode_sample(decoder, pieces, t.split == Split::train,
-                           {random(t, Purpose::crop), random(t, Purpose::flip)}, options.decode,
-                           options.decode.thread_scratch, slot.place(t.place).data());
+      return decode_sample(decoder, pieces, t.split == Split::train, {options.seed, t.epoch, t.index},
+                           options.decode, options.decode.thread_scratch, slot.place(t.place).data());
     });
     if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
     if (std::holds_alternative<NeedsScratch>(outcome)) return Outcome::big();

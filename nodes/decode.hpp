@@ -33,6 +33,8 @@ using DecodeOutcome = std::variant<Done, NeedsScratch, Error>;
 
 // A sample's own streams, of Purpose::crop and Purpose::flip. Evaluation does not use them.
 struct DecodeStreams {
+  DecodeStreams(std::uint64_t seed, std::uint32_t epoch, std::uint64_t index)
+      : crop(seed, epoch, index, Purpose::crop), flip(seed, epoch, index, Purpose::flip) {}
   Random crop, flip;
 };
 

@@ -19,9 +19,7 @@ Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop&
   if (outcome.kind != Outcome::Kind::done) return outcome;
   const std::span<const std::uint8_t> piece(file_.data(), size);
   const DecodeOutcome decoded =
-      decode_sample(decoder_, {&piece, 1}, t.split == Split::train,
-                    {Random(options_.seed, t.epoch, t.index, Purpose::crop),
-                     Random(options_.seed, t.epoch, t.index, Purpose::flip)},
+      decode_sample(decoder_, {&piece, 1}, t.split == Split::train, {options_.seed, t.epoch, t.index},
                     options_.decode, options_.decode.max_scratch, slot.place(t.place).data());
   if (const Error* error = std::get_if<Error>(&decoded)) {
     outcome = Outcome::bad(*error);

@@ -20,7 +20,7 @@ ReadFigures figures(unsigned in_flight, std::size_t files, double seconds, doubl
   return f;
 }
 
-Checklist::Line judged(const StorageFigures& f) {
+Checklist::Line judged(const StorageReport& f) {
   Checklist list;
   look_at_storage(list, f);
   REQUIRE(list.lines().size() == 1);
@@ -60,7 +60,7 @@ TEST_CASE("doctor, storage: slow each, but fast together is fine") {
 }
 
 TEST_CASE("doctor, storage: says when figures may not be storage's own") {
-  StorageFigures f{figures(1, 48, 0.024, 0.5), figures(16, 256, 0.064, 1.0)};
+  StorageReport f{figures(1, 48, 0.024, 0.5), figures(16, 256, 0.064, 1.0)};
   f.many.cached = 7;
   CHECK(has(judged(f).found, "7 of 304 files were read from memory"));
   f.many.cached = 0;
@@ -69,7 +69,7 @@ TEST_CASE("doctor, storage: says when figures may not be storage's own") {
 }
 
 TEST_CASE("doctor, storage: a file that cannot be read fails; so does storage that gives nothing") {
-  StorageFigures f{figures(1, 47, 0.024, 0.5), figures(16, 256, 0.064, 1.0)};
+  StorageReport f{figures(1, 47, 0.024, 0.5), figures(16, 256, 0.064, 1.0)};
   f.one.failed = 1;
   f.one.failure = Error{"storage", "train/a/x.JPEG", "Permission denied", "mend it"};
   const Checklist::Line line = judged(f);

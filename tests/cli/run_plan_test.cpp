@@ -119,6 +119,38 @@ TEST_CASE("run plan: what the configuration says is kept on any machine") {
   }
 }
 
+TEST_CASE("run plan: what is left open sizes itself within the split; what is given does not") {
+  Config c;
+  c.budget.ram = Size{1 * GiB};
+  c.train.batch = 32;
+  RunPlan plan = planned(c, machine(8, 8 * GiB), "cuda");
+  REQUIRE(plan.pipeline.sizing);
+  SizingOptions z = *plan.pipeline.sizing;
+  const BudgetSplit& s = plan.pipeline.split;
+  CHECK(z.least == Sizes{16, 64, 3});
+  CHECK(z.most == Sizes{256, s.read_ahead, s.slots});
+  CHECK(s.read_ahead == 512);
+  CHECK(s.slots == 6);
+  c.train.batch = 128;
+  CHECK(planned(c, machine(8, 8 * GiB), "cuda").pipeline.sizing->least.read_ahead == 256);
+
+  c.pipeline.read_threads = 5;
+  c.pipeline.read_ahead = 33;
+  c.pipeline.prefetch = 4;
+  plan = planned(c, machine(8, 8 * GiB), "cuda");
+  CHECK(plan.pipeline.sizing->least == Sizes{5, 33, 4});
+  CHECK(plan.pipeline.sizing->most == Sizes{5, 33, 4});
+}
+
+TEST_CASE("run plan: a roomy budget admits files of twice the size") {
+  Config c;
+  c.train.batch = 32;
+  for (const auto& [ram, chunks] : {std::pair{256 * MiB, 16u}, {511 * MiB, 16u}, {512 * MiB, 32u}}) {
+    c.budget.ram = Size{ram};
+    CHECK(planned(c, machine(8, 8 * GiB), "cuda").pipeline.split.grant_chunks == chunks);
+  }
+}
+
 TEST_CASE("run plan: the stages get the configuration's values") {
   Config c;
   c.data.image_size = 96;

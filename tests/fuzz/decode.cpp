@@ -26,7 +26,7 @@ DecodeOutcome decode_input(std::span<const std::uint8_t> file) {
   const auto pieces = in_pieces(file, 1 + random.below(2000));
   // No more and no less than the output: sanitizers see a byte too many.
   std::vector<std::uint8_t> out(static_cast<std::size_t>(options.out * options.out * 3));
-  const DecodeStreams streams{Random(hash, 1, 0, Purpose::crop), Random(hash, 1, 0, Purpose::flip)};
+  const DecodeStreams streams(hash, 1, 0);
   DecodeOutcome outcome =
       decode_sample(decoder, pieces, train, streams, options, options.thread_scratch, out.data());
   if (const Error* error = std::get_if<Error>(&outcome); error && error->cause.empty()) std::abort();

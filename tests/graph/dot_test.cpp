@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "graph/diagnosis.hpp"
 #include "graph/layout.hpp"
 
 using namespace sluice;
@@ -35,16 +34,11 @@ Picture ran(double step, double read, double decode) {
                                              : 0.01;
     n.items = 1000;
     n.p50 = 84'000'000;
+    n.available = p.elapsed * n.concurrency;
     n.busy = static_cast<Nanoseconds>(busy * static_cast<double>(p.elapsed) * n.concurrency);
-    n.wait_input = p.elapsed * n.concurrency - n.busy;
+    n.wait_input = n.available - n.busy;
   }
   return p;
-}
-
-NodeFigures& node(Picture& p, const std::string& name) {
-  for (NodeFigures& n : p.nodes)
-    if (n.name == name) return n;
-  throw name;
 }
 
 }  // namespace
@@ -69,24 +63,4 @@ TEST_CASE("dot: a run's graph shows figures, and edges coloured by how full they
   CHECK(has(dot, "P50 84.0 ms"));
   CHECK(has(dot, "100 % full, now 100 %\", penwidth=2, color=\"0.000 0.85 0.80\""));  // red
   CHECK(has(dot, "#9aa5b1"));                                                         // empty
-}
-
-TEST_CASE("diagnosis: names what held the device up") {
-  CHECK(diagnose(ran(0.98, 0.9, 0.9)).bound_by == "step");
-  CHECK(diagnose(ran(0.3, 0.95, 0.2)).bound_by == "read");
-  CHECK(diagnose(ran(0.3, 0.2, 0.95)).bound_by == "decode");
-  CHECK(diagnose(ran(0.3, 0.2, 0.2)).bound_by == "start-up");
-  CHECK(diagnose(planned()).bound_by == "start-up");
-
-  Picture budget = ran(0.3, 0.3, 0.2);
-  node(budget, "sampler").wait_bound = budget.elapsed * 9 / 10;
-  CHECK(diagnose(budget).bound_by == "budget");
-
-  Picture log = ran(0.98, 0.2, 0.2);
-  node(log, "log").wait_bound = log.elapsed / 2;
-  CHECK(diagnose(log).bound_by == "log");
-
-  const std::string line = diagnose(ran(0.39, 0.95, 0.2)).line;
-  CHECK(has(line, "bound by read (84.0 ms each, 16 at a time, device waited 61 % of the time)"));
-  CHECK_FALSE(has(line, "\n"));
 }

@@ -1,4 +1,4 @@
-// The commands around a training run: schedule, plan, eval, lr-find, doctor.
+// The commands around a training run: schedule, plan, eval, lr-find, doctor, bench feed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -46,6 +46,30 @@ TEST_CASE("schedule: by epochs, without data and for a GPU that is not there") {
   const std::string svg = read_text(place.folder / "lr.svg");
   CHECK(has(svg, "tiny.toml"));
   CHECK(has(svg, "<path"));
+}
+
+TEST_CASE("bench feed: a paced consumer, slow storage and cached batches; no device, no validation images") {
+  const Place place;
+  fs::remove_all(place.folder / "val");
+  const std::vector<std::string> feed = {
+      "bench",     "feed", "tiny.toml", "--json", "--set", "model.device=cuda",
+      "--seconds", "0.5",  "--warmup",  "0.2",    "--set", "train.batch=32",
+      "--rate",    "200"};  // a batch is more than there are images
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--latency", "5"}, {"--bandwidth", "50"}, {"--headspace"}}) {
+    const json told = object(place.run(feed + more));
+    for (const char* key :
+         {"images_per_s", "starvation", "first_batch_s", "peak_ledger_bytes", "peak_rss_bytes", "diagnosis"})
+      CHECK(told.contains(key));
+    CHECK(told["images_per_s"] > 0);
+    CHECK(told["starvation"] >= 0);
+    CHECK(told["starvation"] <= 1.001);
+    CHECK(told["peak_ledger_bytes"] <= 64 << 20);
+    CHECK(told["peak_rss_bytes"] > told["peak_ledger_bytes"]);
+    CHECK(told["diagnosis"].get<std::string>().starts_with("bound by "));
+  }
+  CHECK(has(place.run({"bench", "feed", "tiny.toml", "--set", "data.train=nowhere"}).err, "nowhere"));
+  CHECK(place.run(feed + std::vector<std::string>{"--rate", "-1"}).code == 2);
 }
 
 TEST_CASE("eval: the same figures as the run recorded; needs no training images") {

@@ -1,5 +1,6 @@
 // The program as a user runs it: exit codes, files, messages.
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include "tests/program/place.hpp"
 
@@ -30,12 +31,27 @@ TEST_CASE("train: a run writes all its files and says what limited it") {
     CHECK(lines[0].contains(key));
   CHECK(lines[4]["event"] == "val");
   CHECK(lines[4]["val/acc5"] == 100.0);  // two classes
+  for (const std::size_t epoch : {4, 9})
+    CHECK(lines[epoch]["diagnosis"].get<std::string>().starts_with("bound by "));
   CHECK(lines.back()["event"] == "end");
   CHECK(lines.back()["peak_ledger_bytes"] <= 64 << 20);
 
   const Ended again = place.train({"--set", "log.name=a"});
   CHECK(again.code == 2);
   CHECK(has(again.err, "never overwritten"));
+}
+
+TEST_CASE("train: SIGUSR1 asks what holds the run up, and does not end it") {
+  const Place place;
+  // Asked in the first of many steps: no epoch is over by then, and the line is the answer.
+  const Ended ended =
+      place.train({"--set", "log.name=a", "--set", "train.epochs=1"},
+                  send_signal(SIGUSR1, [&] { return fs::exists(place.runs() / "a" / "graph.dot"); }));
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  std::size_t told = 0;
+  for (std::size_t at = 0; (at = ended.err.find("bound by ", at)) != std::string::npos; ++at) ++told;
+  CHECK(told == 3);  // asked, at the end of the epoch, at the end of the run
 }
 
 TEST_CASE("train: the same seed gives the same losses, bit for bit") {
