@@ -104,7 +104,11 @@ void judge_ram(Plan& plan) {
   };
   if (!plan.run) {
     Error refused = *here.refused;
-    if (!r.config.budget.ram) refused.hint = what_to_change(r.config, fits);
+    if (!r.config.budget.ram)
+      refused = {"plan", "RAM",
+                 "does not fit: " + readable_bytes(here.ram.total) + " beside the data path, of " +
+                     readable_bytes(here.ram.available) + ", leave too little for it",
+                 what_to_change(r.config, fits)};
     plan.problems.push_back(refused);
     return;
   }
@@ -128,9 +132,10 @@ void judge_vram(Plan& plan) {
   const PlanRequest& r = plan.request;
   const Room& vram = plan.here.vram;
   if (r.device == "cuda" && !r.machine.name.empty() && r.devices > r.machine.gpus)
-    plan.problems.push_back({"plan", "--devices " + std::to_string(r.devices),
-                             r.machine.name + " has " + std::to_string(r.machine.gpus) + " GPUs",
-                             r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
+    plan.problems.push_back(
+        {"plan", "--devices " + std::to_string(r.devices),
+         r.machine.name + " has " + std::to_string(r.machine.gpus) + (r.machine.gpus == 1 ? " GPU" : " GPUs"),
+         r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
   if (vram.fits()) return;
   const auto fits = [&](const Config& config) { return vram_of(r, config, r.devices).fits(); };
   plan.problems.push_back({"plan", "VRAM",

@@ -163,8 +163,9 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();
   const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+  const Machine machine = this_machine();
   Result<RunPlan> plan =
-      plan_run(config, this_machine(), device, index_bytes, static_cast<unsigned>(place.local_world),
+      plan_run(config, machine, device, index_bytes, static_cast<unsigned>(place.local_world),
                static_cast<std::int64_t>(sets->train.class_names().size()));
   if (!plan) return plan.error();
   Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
@@ -177,6 +178,11 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
       TrainerOptions{config, *sequence, classes, device, 1, {}, to_toml(config), {}, {}, 0, place, ranks},
       {}};
   p.trainer.torch_threads = p.plan.torch_threads;
+  const auto ranks_here = static_cast<std::size_t>(place.local_world);
+  if (const std::size_t planned = ranks_here * p.plan.memory.total(); planned > machine.memory)
+    p.notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
+                      machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
+                      ": the run may be killed; `sluice plan` tells what to change");
   if (std::string note = device_note(config.model.device, device); !note.empty())
     p.notes.push_back(std::move(note));
   if (place.first())

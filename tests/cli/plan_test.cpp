@@ -229,6 +229,7 @@ TEST_CASE("plan: RAM that does not suffice is told, and what is advised fits") {
   CHECK_FALSE(plan.fits());
   REQUIRE(plan.problems.size() == 1);
   INFO(plan.problems[0].text());
+  CHECK(has(plan.problems[0].text(), "RAM: does not fit"));
   r.config.train.batch = advised(plan, "train.batch");
   REQUIRE(r.config.train.batch > 0);
   CHECK(make_plan(r).fits());
@@ -254,7 +255,7 @@ TEST_CASE("plan: what cannot be run is told") {
   CHECK(has(make_plan(r).problems.at(0).text(), "fp16 needs a GPU"));
   r = request();
   r.devices = 4;
-  CHECK(has(make_plan(r).problems.at(0).text(), "box has 1 GPUs"));
+  CHECK(has(make_plan(r).problems.at(0).text(), "box has 1 GPU"));
   r = request();
   r.data.train_images = 100;
   CHECK_FALSE(make_plan(r).fits());  // less than a step
