@@ -148,9 +148,17 @@ Diagnosis diagnose(const Picture& p) {
                           "keeps up; only a faster device or a smaller model helps",
                           100 * (1 - s.device_waited), milliseconds(s.step.p50))};
 
+  if (s.read.items == 0 && s.read.active > 0)
+    return {"read",
+            print("bound by read (no file came back in %.3g s, %lld in flight, %s): check the mount or the "
+                  "disk",
+                  static_cast<double>(p.elapsed) * 1e-9, static_cast<long long>(s.read.active),
+                  s.device().c_str())};
   const double most = std::max({s.cores, s.in_lane, s.uploading, s.reading});
   if (most >= saturated) {
-    if (most == s.cores) return by_cores(s);
+    // Where all cores are at work, others are slow for want of them; before a slow stage the cores would
+    // idle.
+    if (s.cores >= saturated && s.cores >= most - 0.2) return by_cores(s);
     if (most == s.in_lane)
       return {"big lane",
               print("bound by big lane (%.3g ms an image, one at a time, %s): many files are bad, "

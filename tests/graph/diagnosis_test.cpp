@@ -143,6 +143,23 @@ TEST_CASE("diagnosis: slow decode, slow augment, and both together") {
         "decode");  // they share threads
 }
 
+TEST_CASE("diagnosis: cores that are all at work make others slow, and are what is named") {
+  CHECK(judge({.decode = 0.95, .lane = 1.0}).bound_by == "decode");
+  CHECK(judge({.read = 0.98, .decode = 0.6, .augment = 0.3}).bound_by == "decode");
+  CHECK(judge({.read = 0.98, .decode = 0.5}).bound_by == "read");
+  CHECK(judge({.decode = 0.3, .lane = 0.9}).bound_by == "big lane");
+}
+
+TEST_CASE("diagnosis: reads that do not come back at all") {
+  Picture p = Injected{.step = 0, .read = 0}.picture();
+  for (NodeFigures& n : p.nodes)
+    if (n.name == "read") n.items = 0, n.active = 16;
+  CHECK(
+      diagnose(p).line ==
+      "bound by read (no file came back in 100 s, 16 in flight, device waited 100 % of the time): check the "
+      "mount or the disk");
+}
+
 TEST_CASE("diagnosis: slow device, nothing slow, slow log, lane and upload") {
   CHECK(judge({.step = 0.99, .no_credit = 0.99, .no_slot = 0.99}).bound_by == "step");
   CHECK(judge({.step = 0.96}).line ==
@@ -292,8 +309,8 @@ TEST_CASE("diagnosis: a graph whose trouble changes in mid-run is judged by the 
   std::optional<Pipeline> pipeline;
   run.on_decode = [](const Ticket& t) { nap(t.epoch == 0 ? 20'000 : 0); };
   run.on_step = [&](const Batch& b) {
-    if (b.number == run.per_epoch() - 1) first = pipeline->picture();
-    nap(b.number < run.per_epoch() ? 100 : 50'000);
+    if (b.number == run.per_epoch() + 1) first = pipeline->picture();  // when what was slow is through
+    nap(b.number < run.per_epoch() ? 100 : 150'000);
   };
   const PipelineOptions o = run.options();
   Ledger ledger(o.split.budget);
