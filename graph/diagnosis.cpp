@@ -92,13 +92,15 @@ Diagnosis by_latency(const Picture& p, const Shares& s) {
                                          readable(wanted * file).c_str())
                                        .c_str()
                                  : "")};
-  if (p.budget > 0 && wanted > most)
-    return {
-        "budget",
-        print("bound by budget (read-ahead holds %s and was full %.0f %% of the time, %s): raise budget.ram "
-              "by %s for %.0f reads at once, or copy the data to local disk",
-              readable_bytes(p.read_ahead_bytes).c_str(), 100 * s.no_credit, found.c_str(),
-              readable((wanted - most) * file).c_str(), wanted)};
+  // A file takes more while it is being read than once its size is known: as much more as it does now.
+  const double missing = static_cast<double>(p.read_ahead_bytes) * (wanted / std::max(s.in_flight, 1.0) - 1) -
+                         static_cast<double>(p.unused);
+  if (p.budget > 0 && missing > 0 && (wanted > most || wanted <= limit))
+    return {"budget",
+            print("bound by budget (read-ahead holds %s and was full %.0f %% of the time, %s): raise "
+                  "budget.ram by %s for %.0f reads at once, or copy the data to local disk",
+                  readable_bytes(p.read_ahead_bytes).c_str(), 100 * s.no_credit, found.c_str(),
+                  readable(missing).c_str(), wanted)};
   return {"read",
           print("bound by read (%s): raise pipeline.read_ahead to %.0f (needs %s of budget) or copy the data "
                 "to local disk",

@@ -116,7 +116,7 @@ TEST_CASE("diagnosis: a budget that cannot hold the reads that storage would nee
   CHECK(d.bound_by == "budget");
   CHECK(has(d.line,
             "bound by budget (read-ahead holds 2.0 MiB and was full 98 % of the time, storage 84 ms a "
-            "file, 8 in flight, device waited 80 % of the time): raise budget.ram by 3.7 MiB for 64 "
+            "file, 8 in flight, device waited 80 % of the time): raise budget.ram by 13.0 MiB for 64 "
             "reads at once"));
 }
 
