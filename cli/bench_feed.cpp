@@ -38,7 +38,7 @@ class Consumer {
   }
 
   void step(const Batch& batch, const Stop& stop) {
-    if (first_ == 0) first_ = now_ns();
+    if (first_ == 0) first_ = now_ns();  // this thread alone writes it
     const std::uint32_t places = *static_cast<const std::uint32_t*>(batch.device.get());
     if (rate_ > 0) stop.pause(std::chrono::nanoseconds(static_cast<Nanoseconds>(places / rate_ * 1e9)));
     if (stop.requested()) return;
@@ -47,24 +47,26 @@ class Consumer {
       if (counted_from_ == 0)
         counted_from_ = now;
       else
-        images_ += places, counted_to_ = now;
+        images_ += places, ++batches_, counted_to_ = now;
     }
   }
   void count_from_now() { counting_ = true; }
 
-  // After the run.
-  [[nodiscard]] Nanoseconds first() const { return first_; }
-  [[nodiscard]] double images_per_s() const {  // from the end of one batch to the end of another
-    return counted_to_ > counted_from_ ? static_cast<double>(images_) / seconds(counted_to_ - counted_from_)
-                                       : 0;
+  [[nodiscard]] Nanoseconds first() const { return first_; }  // 0: not yet
+  // After the run: from the end of one batch to the end of another. Nothing if there were too few to tell, as
+  // they come in bursts.
+  [[nodiscard]] std::optional<double> images_per_s() const {
+    if (batches_ < 8) return std::nullopt;
+    return static_cast<double>(images_) / seconds(counted_to_ - counted_from_);
   }
 
  private:
   double rate_;
   std::vector<std::uint8_t> piece_;
   std::atomic<bool> counting_{false};
-  Nanoseconds first_ = 0, counted_from_ = 0, counted_to_ = 0;
-  std::uint64_t images_ = 0;
+  std::atomic<Nanoseconds> first_{0};
+  Nanoseconds counted_from_ = 0, counted_to_ = 0;
+  std::uint64_t images_ = 0, batches_ = 0;
 };
 
 // Batches whose slots have all been filled once are given again as they are.
@@ -119,13 +121,19 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   pipeline.emplace(feed.plan.pipeline, std::move(stages), ledger);
   const Nanoseconds begun = now_ns();
   std::optional<Picture> warm;
+  Nanoseconds warm_at = 0;
   m.end = pipeline->run([&] {
     const Picture now = pipeline->picture();
     if (!warm && seconds(now.elapsed) >= bench.warmup) {
       warm = now;
+      warm_at = now_ns();
       consumer.count_from_now();
     } else if (!m.whole && warm && seconds(now.elapsed - warm->elapsed) >= bench.seconds) {
       m.part = between(*warm, now);
+      // The graph counts waits from the first batch on. Here the warm-up was for that.
+      const Nanoseconds first = consumer.first() != 0 ? consumer.first() : now_ns();
+      for (NodeFigures& n : m.part.nodes)
+        if (n.name == "step") n.wait_input += std::clamp<Nanoseconds>(first - warm_at, 0, m.part.elapsed);
       m.whole = true;
       pipeline->stop().request();
     }
@@ -134,8 +142,9 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   if (m.end.abandoned) (void)kept.release();  // a read that never came back may still charge it
   if (!m.whole) return m;
   m.first_batch_s = consumer.first() > 0 ? seconds(consumer.first() - begun) : 0;
-  m.images_per_s = consumer.images_per_s();
-  m.starvation = static_cast<double>(m.part.node("step")->wait_input) / static_cast<double>(m.part.elapsed);
+  m.images_per_s = consumer.images_per_s().value_or(static_cast<double>(m.part.node("collate")->items) /
+                                                    seconds(m.part.elapsed));
+  m.starvation = std::min(1.0, seconds(m.part.node("step")->wait_input) / seconds(m.part.elapsed));
   m.peak_ledger = ledger.peak();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

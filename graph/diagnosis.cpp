@@ -92,13 +92,15 @@ Diagnosis by_latency(const Picture& p, const Shares& s) {
                                          readable(wanted * file).c_str())
                                        .c_str()
                                  : "")};
-  if (p.budget > 0 && wanted > most)
-    return {
-        "budget",
-        print("bound by budget (read-ahead holds %s and was full %.0f %% of the time, %s): raise budget.ram "
-              "by %s for %.0f reads at once, or copy the data to local disk",
-              readable_bytes(p.read_ahead_bytes).c_str(), 100 * s.no_credit, found.c_str(),
-              readable((wanted - most) * file).c_str(), wanted)};
+  // A file takes more while it is being read than once its size is known: as much more as it does now.
+  const double missing = static_cast<double>(p.read_ahead_bytes) * (wanted / std::max(s.in_flight, 1.0) - 1) -
+                         static_cast<double>(p.unused);
+  if (p.budget > 0 && missing > 0 && (wanted > most || wanted <= limit))
+    return {"budget",
+            print("bound by budget (read-ahead holds %s and was full %.0f %% of the time, %s): raise "
+                  "budget.ram by %s for %.0f reads at once, or copy the data to local disk",
+                  readable_bytes(p.read_ahead_bytes).c_str(), 100 * s.no_credit, found.c_str(),
+                  readable(missing).c_str(), wanted)};
   return {"read",
           print("bound by read (%s): raise pipeline.read_ahead to %.0f (needs %s of budget) or copy the data "
                 "to local disk",
@@ -148,9 +150,17 @@ Diagnosis diagnose(const Picture& p) {
                           "keeps up; only a faster device or a smaller model helps",
                           100 * (1 - s.device_waited), milliseconds(s.step.p50))};
 
+  if (s.read.items == 0 && s.read.active > 0)
+    return {"read",
+            print("bound by read (no file came back in %.3g s, %lld in flight, %s): check the mount or the "
+                  "disk",
+                  static_cast<double>(p.elapsed) * 1e-9, static_cast<long long>(s.read.active),
+                  s.device().c_str())};
   const double most = std::max({s.cores, s.in_lane, s.uploading, s.reading});
   if (most >= saturated) {
-    if (most == s.cores) return by_cores(s);
+    // Where all cores are at work, others are slow for want of them; before a slow stage the cores would
+    // idle.
+    if (s.cores >= saturated && s.cores >= most - 0.2) return by_cores(s);
     if (most == s.in_lane)
       return {"big lane",
               print("bound by big lane (%.3g ms an image, one at a time, %s): many files are bad, "

@@ -116,7 +116,7 @@ TEST_CASE("diagnosis: a budget that cannot hold the reads that storage would nee
   CHECK(d.bound_by == "budget");
   CHECK(has(d.line,
             "bound by budget (read-ahead holds 2.0 MiB and was full 98 % of the time, storage 84 ms a "
-            "file, 8 in flight, device waited 80 % of the time): raise budget.ram by 3.7 MiB for 64 "
+            "file, 8 in flight, device waited 80 % of the time): raise budget.ram by 13.0 MiB for 64 "
             "reads at once"));
 }
 
@@ -141,6 +141,23 @@ TEST_CASE("diagnosis: slow decode, slow augment, and both together") {
   CHECK(has(d.line, "augment.policy"));
   CHECK(judge({.decode = 0.55, .augment = 0.4, .no_credit = 0.95}).bound_by ==
         "decode");  // they share threads
+}
+
+TEST_CASE("diagnosis: cores that are all at work make others slow, and are what is named") {
+  CHECK(judge({.decode = 0.95, .lane = 1.0}).bound_by == "decode");
+  CHECK(judge({.read = 0.98, .decode = 0.6, .augment = 0.3}).bound_by == "decode");
+  CHECK(judge({.read = 0.98, .decode = 0.5}).bound_by == "read");
+  CHECK(judge({.decode = 0.3, .lane = 0.9}).bound_by == "big lane");
+}
+
+TEST_CASE("diagnosis: reads that do not come back at all") {
+  Picture p = Injected{.step = 0, .read = 0}.picture();
+  for (NodeFigures& n : p.nodes)
+    if (n.name == "read") n.items = 0, n.active = 16;
+  CHECK(
+      diagnose(p).line ==
+      "bound by read (no file came back in 100 s, 16 in flight, device waited 100 % of the time): check the "
+      "mount or the disk");
 }
 
 TEST_CASE("diagnosis: slow device, nothing slow, slow log, lane and upload") {
@@ -292,8 +309,8 @@ TEST_CASE("diagnosis: a graph whose trouble changes in mid-run is judged by the 
   std::optional<Pipeline> pipeline;
   run.on_decode = [](const Ticket& t) { nap(t.epoch == 0 ? 20'000 : 0); };
   run.on_step = [&](const Batch& b) {
-    if (b.number == run.per_epoch() - 1) first = pipeline->picture();
-    nap(b.number < run.per_epoch() ? 100 : 50'000);
+    if (b.number == run.per_epoch() + 1) first = pipeline->picture();  // when what was slow is through
+    nap(b.number < run.per_epoch() ? 100 : 150'000);
   };
   const PipelineOptions o = run.options();
   Ledger ledger(o.split.budget);
