@@ -42,6 +42,7 @@ class Bodies {
   // is called next, with neither a sample nor a slot if need be.
   void use_read_ahead(std::size_t files);
   void use_slots(unsigned slots) { slots_wanted_ = slots; }
+  [[nodiscard]] unsigned slots_in_use() const { return slots_wanted_; }
   [[nodiscard]] std::size_t read_ahead() const { return read_ahead_.load(std::memory_order_relaxed); }
   void tell(const std::string& line) { stages_.tell(line); }
 

@@ -1,4 +1,5 @@
-// A function that is only borrowed, for the length of a call: unlike std::function it never allocates.
+// A function that is only borrowed, for the length of a call: unlike std::function it never allocates. For
+// parameters alone: as a variable it would outlive the lambda that it was made from.
 #pragma once
 
 #include <type_traits>

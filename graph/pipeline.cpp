@@ -221,13 +221,23 @@ struct Pipeline::Impl {
     p.storage = bodies.storage().figures();
     const PipelineOptions& o = bodies.options();
     p.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
-    p.slots = o.split.slots;
+    p.slots = bodies.slots_in_use();
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
     p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
     for (EdgeFigures& e : p.edges)
       if (e.from == "sampler") e.limit = static_cast<double>(bodies.read_ahead());
     return p;
+  }
+
+  // So many read threads are there; fewer than wanted if the system gives no more.
+  void settle_readers(unsigned got) {
+    const unsigned wanted = sizing ? sizing->now().read_threads : bodies.options().read_threads;
+    if (got < wanted) {
+      bodies.tell("the system gives no more than " + std::to_string(got) + " read threads");
+      if (sizing) sizing->limit_threads(got);
+    }
+    bodies.nodes().read.resize(got, elapsed());
   }
 
   // Looks at the run now and then, and sizes it. On run()'s thread.
@@ -237,14 +247,7 @@ struct Pipeline::Impl {
     std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
     bodies.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
-    if (wanted.read_threads != before.read_threads) {
-      const unsigned got = readers.resize(wanted.read_threads);
-      if (got < wanted.read_threads) {
-        told.push_back("auto: the system gives no more than " + std::to_string(got) + " read threads");
-        sizing->limit_threads(got);
-      }
-      bodies.nodes().read.resize(got, elapsed());
-    }
+    if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
     if (wanted.read_ahead != before.read_ahead) bodies.use_read_ahead(wanted.read_ahead);
     if (wanted.slots != before.slots) {
       bodies.use_slots(wanted.slots);
@@ -280,8 +283,8 @@ Pipeline::~Pipeline() = default;
 RunEnd Pipeline::run(const std::function<void()>& tick) {
   Impl& p = *impl_;
   p.started = now_ns();
-  p.readers.start();
-  p.lane.start();
+  p.settle_readers(p.readers.start());
+  (void)p.lane.start();
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;

@@ -91,6 +91,7 @@ void Sizing::limit_threads(unsigned threads) {
   o_.most.read_threads = now_.read_threads = threads;
   o_.least.read_threads = std::min(o_.least.read_threads, threads);
   floor_.read_threads = std::min(floor_.read_threads, threads);
+  if (trial_ && trial_->before >= threads) trial_.reset();  // there is nothing to judge
 }
 
 // Only where reads still hold the device up can their number have brought nothing.
@@ -98,10 +99,9 @@ void Sizing::judge_trial(const Load& l, std::vector<std::string>& told) {
   const Trial t = *std::exchange(trial_, std::nullopt);
   const double more = static_cast<double>(now_.read_threads) / t.before;
   const bool gained = l.bytes_per_s >= t.bytes_per_s * (1 + least_gain * (more - 1));
-  if (gained || l.readers_busy < saturated || l.device_waited <= hungry) {
-    more_helps_ = true;
-    return;
-  }
+  const bool judgeable = l.readers_busy >= saturated && l.device_waited > hungry;
+  if (gained) more_helps_ = true;
+  if (gained || !judgeable) return;
   more_helps_ = false;
   until_retry_ = retry_looks;
   told.push_back(

@@ -67,6 +67,7 @@ void NodeStats::end(Nanoseconds begun) {
 }
 
 void NodeStats::resize(unsigned concurrency, Nanoseconds elapsed) {
+  const std::lock_guard lock(sized_);
   const unsigned before = concurrency_.exchange(concurrency, std::memory_order_relaxed);
   missing_.fetch_add((Nanoseconds{concurrency} - Nanoseconds{before}) * elapsed, std::memory_order_relaxed);
 }
@@ -74,12 +75,16 @@ void NodeStats::resize(unsigned concurrency, Nanoseconds elapsed) {
 NodeFigures NodeStats::figures(Nanoseconds elapsed) const {
   NodeFigures f;
   f.name = name_;
-  f.concurrency = concurrency_.load(std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(sized_);  // the two belong together
+    f.concurrency = concurrency_.load(std::memory_order_relaxed);
+    f.available =
+        std::max<Nanoseconds>(elapsed * f.concurrency - missing_.load(std::memory_order_relaxed), 0);
+  }
   f.items = items_.load(std::memory_order_relaxed);
   f.queued = std::max<std::int64_t>(queued_.load(std::memory_order_relaxed), 0);
   f.active = active_.load(std::memory_order_relaxed);
   f.busy = busy_.load(std::memory_order_relaxed);
-  f.available = std::max<Nanoseconds>(elapsed * f.concurrency - missing_.load(std::memory_order_relaxed), 0);
   const Nanoseconds now = now_ns();
   f.wait_bound = bound_.sum(now);
   f.wait_input = measured_.load(std::memory_order_relaxed)

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "graph/trace.hpp"
@@ -88,6 +89,7 @@ class NodeStats {
 
  private:
   std::string name_;
+  mutable std::mutex sized_;
   std::atomic<unsigned> concurrency_;
   std::atomic<Nanoseconds> missing_{0};  // threads' time that was not there before they were
   std::atomic<std::uint64_t> items_{0};

@@ -57,9 +57,9 @@ Workers::~Workers() {
   (void)join(std::chrono::milliseconds(0));
 }
 
-void Workers::start() {
+unsigned Workers::start() {
   add_thread();
-  (void)resize(count_);
+  return resize(count_);
 }
 
 void Workers::add_thread() {

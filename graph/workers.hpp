@@ -25,7 +25,7 @@ class Workers {
   Workers(unsigned threads, Hooks hooks);
   ~Workers();
 
-  void start();  // throws if not even one thread can be had
+  unsigned start();  // how many it came to; throws if not even one can be had
   // So many may be at work at once from now on; starts the threads that are missing, and keeps those that are
   // too many asleep. How many it came to: fewer if the system gives no more. On the thread that starts and
   // joins.

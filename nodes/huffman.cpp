@@ -144,6 +144,7 @@ struct Table {
     while (all.length < index_bits) {
       const Entry& e = entry[(bits << all.length) & (entries - 1)];
       if (e.advance == 0 || (e.length & partial) || all.length + e.length > index_bits) return all;
+      if (e.advance != block_end && all.advance + e.advance > 64) return all;  // past any block
       all.length = static_cast<std::uint8_t>(all.length + e.length);
       if (e.advance == block_end) {
         all.advance = static_cast<std::uint8_t>((all.advance + 1) | ends);

@@ -63,6 +63,13 @@ JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
   auto start = static_cast<JDIMENSION>(left);
   JDIMENSION width = std::min(static_cast<JDIMENSION>(right), info.output_width) - start;
   jpeg_crop_scanline(&info, &start, &width);
+  // libjpeg-turbo 2.1 forgets here that a component may come out of its transform larger than others.
+  for (int i = 0; i < info.num_components; ++i) {
+    jpeg_component_info& part = info.comp_info[i];
+    const auto across = static_cast<std::size_t>(part.h_samp_factor * part.DCT_scaled_size);
+    const auto most = static_cast<std::size_t>(info.max_h_samp_factor * info.min_DCT_scaled_size);
+    part.downsampled_width = static_cast<JDIMENSION>((info.output_width * across + most - 1) / most);
+  }
   return start;
 }
 

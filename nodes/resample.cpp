@@ -17,12 +17,14 @@ struct Reach {
   int first, count;
 };
 
-double reduction_of(const Axis& axis) { return axis.length / axis.to; }
-double center_of(const Axis& axis, int output) { return axis.offset + (output + 0.5) * reduction_of(axis); }
+double reduction_of(const SampledAxis& axis) { return axis.length / axis.to; }
+double center_of(const SampledAxis& axis, int output) {
+  return axis.offset + (output + 0.5) * reduction_of(axis);
+}
 
 // The inputs with a weight above zero at one output. Sums and comparisons are in Pillow's order: the last bit
 // counts.
-Reach reach(const Axis& axis, int output) {
+Reach reach(const SampledAxis& axis, int output) {
   const double width = std::max(reduction_of(axis), 1.0);
   const double center = center_of(axis, output);
   int first = std::max(static_cast<int>(center - width + 0.5), 0);
@@ -35,14 +37,14 @@ Reach reach(const Axis& axis, int output) {
 }
 
 // First and last input that outputs from .. from + outputs - 1 touch; both bounds grow with the output.
-Reach touched(const Axis& axis, int from, int outputs) {
+Reach touched(const SampledAxis& axis, int from, int outputs) {
   const Reach begin = reach(axis, from), last = reach(axis, from + outputs - 1);
   return {begin.first, last.first + last.count - begin.first};
 }
 
 // Of a region that begins at `begin`, in an image of `size` pixels before it was reduced.
 struct Placed {
-  Axis axis;
+  SampledAxis axis;
   int first;  // reduced pixel that the axis begins with
 };
 Placed placed(int begin, int length, int size, int to, int reduce) {
@@ -60,7 +62,7 @@ Placed placed_down(const View& view, ImageSize image, int reduce) {
 
 }  // namespace
 
-void plan_taps(const Axis& axis, int from, int outputs, bool mirrored, Weights weights, Taps& taps) {
+void plan_taps(const SampledAxis& axis, int from, int outputs, bool mirrored, Weights weights, Taps& taps) {
   const double inverse = 1.0 / std::max(reduction_of(axis), 1.0);
   const int bits = weights == Weights::exact ? weight_bits : brief_bits;
   const int low_bits = weights == Weights::exact ? half_bits : 0;

@@ -16,13 +16,13 @@ namespace sluice {
 
 // One axis of a view: `to` outputs over `length` inputs that begin `offset` after the first one. `inputs` is
 // how many there are; weights never look outside.
-struct Axis {
+struct SampledAxis {
   double offset = 0, length = 0;
   int inputs = 0, to = 0;
 };
 
 // Outputs from .. from + outputs - 1 of an axis, in reverse order if `mirrored`. Reuses the vectors' memory.
-void plan_taps(const Axis& axis, int from, int outputs, bool mirrored, Weights weights, Taps& taps);
+void plan_taps(const SampledAxis& axis, int from, int outputs, bool mirrored, Weights weights, Taps& taps);
 
 // The source pixels that the view touches, in pixels of the image at 1/reduce of its size (rounded up).
 [[nodiscard]] Box needed(const View& view, ImageSize image, int reduce = 1);

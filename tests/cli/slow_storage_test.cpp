@@ -22,7 +22,7 @@ TEST_CASE("slow storage: outcomes and bytes go through as they are, and a stop e
   };
   stages.lane = [](const Ticket&, const std::optional<Error>&, Slot&, const Stop&) { return Outcome{}; };
   std::vector<std::uint8_t*> chunks(1);
-  const TakeChunks take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
+  const auto take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
     taken = bytes;
     if (bytes > 1000) return {};
     return chunks;

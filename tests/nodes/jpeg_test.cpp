@@ -105,6 +105,33 @@ TEST_CASE("any part of an image equals that part of a full decode") {
       }
 }
 
+TEST_CASE("so does a part of an image decoded at a part of its size, whatever the sampling") {
+  JpegDecoder decoder;
+  for (const auto& [h, v] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}})
+    for (const bool progressive : {false, true})
+      for (const int reduce : {2, 4, 8}) {
+        const ImageSize size{517, 389};
+        const Bytes jpeg = make_jpeg({.size = size, .h = h, .v = v, .progressive = progressive});
+        int components = 0;
+        const Bytes full = full_decode(jpeg, components, reduce);
+        const int across = (size.width + reduce - 1) / reduce;
+        for (const Box box : {Box{0, 0, 512, 384}, Box{160, 96, 320, 240}, Box{480, 8, 32, 360}}) {
+          const Box part{box.x / reduce, box.y / reduce, box.width / reduce, box.height / reduce};
+          Bytes out(static_cast<std::size_t>(part.width * part.height * 3));
+          const auto pieces = in_pieces(jpeg);
+          const Result<JpegHeader> header = decoder.open(pieces);
+          REQUIRE(header);
+          const View view{box, {part.width, part.height}, {0, 0, part.width, part.height}};
+          REQUIRE(decoder.decode(view, {.reduce = reduce}, out.data(),
+                                 static_cast<std::size_t>(part.width) * 3, header->scratch_bytes));
+          CAPTURE(h);
+          CAPTURE(v);
+          CAPTURE(reduce);
+          CHECK((out == cut(full, across, part)));
+        }
+      }
+}
+
 TEST_CASE("so does a part of a progressive image that ends before its last refinement") {
   // libjpeg smooths such an image across block borders.
   constexpr std::uint8_t start_of_scan[] = {0xFF, 0xDA};

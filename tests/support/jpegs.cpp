@@ -81,7 +81,7 @@ Bytes make_jpeg(const JpegRecipe& recipe) {
   return jpeg;
 }
 
-Bytes full_decode(std::span<const std::uint8_t> jpeg, int& components) {
+Bytes full_decode(std::span<const std::uint8_t> jpeg, int& components, int reduce) {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -90,6 +90,8 @@ Bytes full_decode(std::span<const std::uint8_t> jpeg, int& components) {
   jpeg_mem_src(&info, jpeg.data(), jpeg.size());
   jpeg_read_header(&info, TRUE);
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_RGB;
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(reduce);
   jpeg_start_decompress(&info);
   components = info.output_components;
   const std::size_t stride = std::size_t{info.output_width} * static_cast<std::size_t>(components);

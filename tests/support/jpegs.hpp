@@ -29,9 +29,9 @@ struct JpegRecipe {
 
 Bytes make_jpeg(const JpegRecipe& recipe);
 
-// All rows, `components` bytes per pixel: RGB for grey and colour, what libjpeg gives as CMYK for four
-// components.
-Bytes full_decode(std::span<const std::uint8_t> jpeg, int& components);
+// All rows at 1/reduce of the size, `components` bytes per pixel: RGB for grey and colour, what libjpeg gives
+// as CMYK for four components.
+Bytes full_decode(std::span<const std::uint8_t> jpeg, int& components, int reduce = 1);
 
 // Rewrites width and height in the frame header.
 void patch_size(Bytes& jpeg, ImageSize size);
