@@ -176,7 +176,7 @@ TEST_CASE("plan: steps, time and learning rate on more devices") {
   CHECK(plan.here.epoch_seconds == doctest::Approx((5004 * 256 + 50'000 / 3.0) / 1000));
   CHECK(plan.here.run_seconds == doctest::Approx(10 * plan.here.epoch_seconds));
   REQUIRE(plan.scaling.size() == 4);
-  const Scale& eight = plan.scaling[3];
+  const Scale eight = plan.scaling[3];
   CHECK(eight.devices == 8);
   CHECK(eight.steps_per_epoch == 1'281'167 / (8 * 256));
   CHECK(eight.lr == doctest::Approx(8 * plan.here.lr));
