@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 
-from comparison import Failed, attempt, cache_folder, ready_python
+from comparison import Failed, attempt, cache_folder, ready_python, root
 
 INSTALL_SECONDS = 3600
 
@@ -20,7 +20,13 @@ def has(python, modules):
         return False
 
 
-def python_for(name, pins, megabytes, modules):
+def pins_of(name):
+    """What setup/versions lists for `peer-NAME`."""
+    lines = (line.split("#")[0].split() for line in (root / "setup" / "versions").read_text().splitlines())
+    return [words[1] for words in lines if len(words) >= 2 and f"peer-{name}" in words[0].split(",")]
+
+
+def python_for(name, megabytes, modules):
     """A Python that has the modules: the one at hand with torch if that will do, or else that of `peers-NAME`."""
     ready = ready_python()
     if ready and "torch" in modules and has(ready, modules):
@@ -30,7 +36,7 @@ def python_for(name, pins, megabytes, modules):
     folder = cache / f"peers-{name}"
     with open(cache / f"peers-{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        make(folder, pins, megabytes)
+        make(folder, pins_of(name), megabytes)
     return str(folder / "bin" / "python")
 
 
