@@ -53,7 +53,17 @@ std::optional<Error> Heart::beat(Time now) {
     return Error{"ranks", options_.keeper, "the store that it keeps is gone: " + heard.error().cause,
                  "its own output says more"};
   ++answers_;
-  return judge(*heard, passed);
+  return held_back(judge(*heard, passed));
+}
+
+std::optional<Error> Heart::held_back(std::optional<Error> found) {
+  const bool others_left = others_.size() > 1;
+  if (!options_.keeps_store || !others_left) return found;
+  if (!pending_) {
+    pending_ = std::move(found);
+    return std::nullopt;
+  }
+  return ++beats_since_ < 2 ? std::nullopt : pending_;
 }
 
 std::optional<Error> Heart::judge(const std::vector<std::string>& told, std::chrono::nanoseconds passed) {

@@ -26,6 +26,7 @@ struct HeartOptions {
   std::vector<std::string> hosts;           // of each rank, for messages
   std::string keeper;                       // who keeps the store, likewise
   std::chrono::milliseconds limit{60'000};  // a rank that is silent for so long is lost
+  bool keeps_store = false;                 // the store ends with this rank
 };
 
 [[nodiscard]] std::string beat_key(int rank);
@@ -42,7 +43,8 @@ class Heart {
   using Time = std::chrono::steady_clock::time_point;
   Heart(HeartOptions options, BeatStore store);
 
-  // Every beat_interval: tells that this rank lives, and finds who does not. Waits for the store.
+  // Every beat_interval: tells that this rank lives, and finds who does not. Waits for the store. Who keeps
+  // the store says so two beats later: the others must have found the same by themselves before it is gone.
   std::optional<Error> beat(Time now);
   // As often, on another thread: finds that the store has not answered a beat for too long.
   std::optional<Error> guard(Time now);
@@ -55,6 +57,7 @@ class Heart {
   };
   // How much of the time since `last` this rank was surely awake; moves `last` on.
   std::chrono::nanoseconds awake(std::optional<Time>& last, Time now) const;
+  std::optional<Error> held_back(std::optional<Error> found);
   std::optional<Error> judge(const std::vector<std::string>& told, std::chrono::nanoseconds passed);
 
   HeartOptions options_;
@@ -62,6 +65,8 @@ class Heart {
   std::vector<Other> others_;
   std::vector<std::string> keys_;  // beats of the others, then their failures
   std::uint64_t count_ = 0;
+  std::optional<Error> pending_;  // found, and not told yet
+  int beats_since_ = 0;
   std::optional<Time> last_beat_, last_guard_;
   std::atomic<std::uint64_t> answers_{0};  // of the store
   std::uint64_t answers_seen_ = 0;

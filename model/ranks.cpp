@@ -173,7 +173,8 @@ Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
   if (!reached) return reached.error();
   const std::string keeper = place.store_elsewhere ? "torchrun at " + where : rank_name(0, impl->hosts);
   impl->heartbeat = std::make_unique<Heartbeat>(
-      HeartOptions{place.rank, impl->hosts, keeper, options.heartbeat}, beat_store(for_beats));
+      HeartOptions{place.rank, impl->hosts, keeper, options.heartbeat, impl->keeps_store()},
+      beat_store(for_beats));
   // Who waits for the others in the store would do so for long.
   impl->heartbeat->watch([sockets = impl->store_sockets](const Error&) { shut_down(sockets); });
   const Status connected = attempt("rank " + std::to_string(place.rank),

@@ -83,6 +83,37 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
+TEST_CASE(
+    "heart: who keeps the store tells of a loss two beats after the others may know, and lives on until "
+    "then") {
+  Three three;
+  three.hearts[0] =
+      std::make_unique<Heart>(HeartOptions{0, hosts, "rank 0 (alpha)", limit, true}, over(three.store));
+  three.beat({0, 1, 2});
+  int keeper = 0, other = 0;
+  for (int i = 1; i <= 20 && keeper == 0; ++i) {
+    three.now += interval;
+    if (three.hearts[0]->beat(three.now)) keeper = i;
+    const auto found = three.hearts[1]->beat(three.now);
+    if (found && other == 0) {
+      other = i;
+      CHECK(found->subject == "rank 2 (gamma)");
+    }
+  }
+  REQUIRE(keeper > 0);
+  REQUIRE(other > 0);
+  CHECK(keeper == other + 2);
+}
+
+TEST_CASE("heart: with nobody else to tell it says so at once") {
+  const auto store = std::make_shared<FakeStore>(2);
+  Heart keeper({0, {"alpha", "beta"}, "rank 0 (alpha)", limit, true}, over(store));
+  Heart::Time now{};
+  int beats = 0;
+  while (!keeper.beat(now += interval) && beats < 50) ++beats;
+  CHECK(beats == 7);
+}
+
 TEST_CASE("heartbeat: ranks that beat are never lost") {
   Three all;
   for (int i = 0; i < 50; ++i)
