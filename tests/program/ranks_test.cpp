@@ -173,8 +173,9 @@ TEST_SUITE("long") {
       "ranks: told to end, rank 0 saves before it would be killed, even if it cannot know who is gone") {
     const Place place;
     const auto began = Clock::now();
-    const Ended ended = place.train(two_ranks("a", {"--set", "dist.heartbeat=600"}),
-                                    signal_rank(1, SIGKILL, after_records(place, "a", 2)));
+    const Ended ended =
+        place.train(two_ranks("a", {"--set", "dist.heartbeat=600", "--set", "dist.timeout=900"}),
+                    signal_rank(1, SIGKILL, after_records(place, "a", 2)));
     INFO(ended.err);
     CHECK(ended.code == 128 + SIGKILL);
     CHECK(has(ended.err, "launch: rank 1 was killed by SIGKILL"));
