@@ -11,24 +11,14 @@
 #include <memory>
 #include <optional>
 
+#include "graph/descriptor.hpp"
+
 namespace sluice {
 namespace {
 
 constexpr std::uint16_t usual_port = 29500;
 
-class Descriptor {
- public:
-  Descriptor(int family, int more = 0) : fd_(socket(family, SOCK_STREAM | SOCK_CLOEXEC | more, 0)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+int open_socket(int family, int more = 0) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | more, 0); }
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -41,7 +31,7 @@ Addresses resolve(const std::string& name, std::uint16_t port) {
 }
 
 Reach try_one(const addrinfo& at, std::chrono::milliseconds patience) {
-  const Descriptor fd(at.ai_family, SOCK_NONBLOCK);
+  const Descriptor fd(open_socket(at.ai_family, SOCK_NONBLOCK));
   if (fd.get() < 0) return Reach::no_route;
   int error = connect(fd.get(), at.ai_addr, at.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
@@ -103,7 +93,7 @@ void look_at_way(Checklist& list, const std::string& who, const std::string& add
 }  // namespace
 
 int port_error(std::uint16_t port) {
-  const Descriptor fd(AF_INET);
+  const Descriptor fd(open_socket(AF_INET));
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in any{};
@@ -119,7 +109,7 @@ int port_error(std::uint16_t port) {
 bool is_own_address(const std::string& name) {
   const Addresses found = resolve(name, 0);
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    const Descriptor fd(at->ai_family);
+    const Descriptor fd(open_socket(at->ai_family));
     if (fd.get() >= 0 && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0) return true;
   }
   return false;

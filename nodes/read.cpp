@@ -8,24 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "graph/descriptor.hpp"
 #include "graph/split.hpp"
 
 namespace sluice {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Fills all of `where` from the start of the file; 0 or an error number. A file that has become shorter is
 // ESTALE.
@@ -90,7 +77,7 @@ Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first
   const int error = with_retries(options, stop, [&] {
     outcome = {};
-    const Descriptor file(path);
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat facts {};
     if (file.get() < 0 || fstat(file.get(), &facts) != 0) return errno;
     if (S_ISDIR(facts.st_mode)) return EISDIR;
