@@ -9,6 +9,7 @@
 #include <thread>
 #include <variant>
 
+#include "graph/background.hpp"
 #include "graph/bodies.hpp"
 #include "graph/queue.hpp"
 #include "graph/tsan.hpp"
@@ -182,6 +183,7 @@ struct Pipeline::Impl {
   }
 
   void upload_loop() {
+    work_in_background();
     while (std::optional<Slot*> slot = collated.pop()) {
       Batch batch{(*slot)->batch(), SlotLease(*slot, &give_slot_back), nullptr, 0};
       if (!bodies.upload(batch)) return;
@@ -271,6 +273,7 @@ struct Pipeline::Impl {
   Workers readers, lane;
   oneapi::tbb::global_control parallelism;
   oneapi::tbb::task_arena arena;
+  BackgroundWorkers background{arena};
   std::unique_ptr<Wiring> wiring;
   bool finished = false;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/background.hpp"
+
 namespace sluice {
 
 struct Workers::State {
@@ -68,7 +70,10 @@ void Workers::add_thread() {
     ++state_->running;
   }
   try {
-    threads_.emplace_back([state = state_] { state->run(); });
+    threads_.emplace_back([state = state_] {
+      work_in_background();
+      state->run();
+    });
   } catch (...) {
     const std::lock_guard lock(state_->mutex);
     --state_->running;

@@ -1,6 +1,7 @@
 #include "graph/pipeline.hpp"
 
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <random>
 
@@ -137,6 +138,32 @@ TEST_CASE("pipeline: files larger than the grant go through the lane, whatever t
     for (std::uint64_t b = 0; b < run.batches(); ++b) samples += run.places(b);
     CHECK(run.lane_seen.size() == samples);
   }
+}
+
+TEST_CASE("pipeline: whoever feeds the device never pushes the thread that drives it off its core") {
+  const Watchdog dog("policies");
+  FakeRun run;
+  run.read_kind = [](const Ticket& t) { return t.place == 0 ? Kind::big : Kind::done; };
+  std::mutex mutex;
+  std::map<std::string, std::set<int>> policies;
+  const auto seen = [&](const char* stage) {
+    const std::lock_guard lock(mutex);
+    policies[stage].insert(sched_getscheduler(0));
+  };
+  run.on_read = [&](const Ticket&) { seen("read"); };
+  run.on_decode = [&](const Ticket&) { seen("decode"); };
+  run.on_augment = [&](const Ticket&) { seen("augment"); };
+  run.on_lane = [&](const Ticket&) { seen("lane"); };
+  run.on_upload = [&](const Batch&) { seen("upload"); };
+  run.on_step = [&](const Batch&) { seen("step"); };
+  const int own = sched_getscheduler(0);
+  CHECK(run.run().finished);
+  for (const char* stage : {"read", "decode", "augment", "lane", "upload"}) {
+    CAPTURE(stage);
+    CHECK(policies[stage] == std::set{SCHED_BATCH});
+  }
+  CHECK(policies["step"] == std::set{own});
+  CHECK(sched_getscheduler(0) == own);
 }
 
 TEST_CASE("pipeline: a run that begins at its end is finished at once") {

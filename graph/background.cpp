@@ -1,0 +1,15 @@
+#include "graph/background.hpp"
+
+#include <sched.h>
+
+namespace sluice {
+
+void work_in_background() {
+  thread_local bool done = false;  // workers enter an arena often
+  if (done) return;
+  done = true;
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_BATCH, &none);  // of this thread alone; needs no rights
+}
+
+}  // namespace sluice
