@@ -1,7 +1,7 @@
 // The data path's memory, seen from outside: runs the real stages in a process of its own, without torch, and
 // holds the peak resident size over the idle one against budget.ram + 10 % + 32 MiB. First with a consumer
 // that is much slower than the producers, then the other way round; each with a 100-megapixel image and a
-// large progressive one.
+// progressive one of 40 megapixels.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -92,12 +92,13 @@ int main() {
   JpegRecipe huge, progressive;
   huge.size = {10'000, 10'000};
   huge.flat = true;
-  progressive.size = {5000, 4000};  // 60 MB of coefficients: nearly all of data.max_scratch
+  progressive.size = {8000, 5000};  // 120 MB of coefficients: nearly all of data.max_scratch
   progressive.flat = progressive.progressive = true;
   const auto train = folder.path() / "tree" / "train";
+  const auto huge_file = make_jpeg(huge), progressive_file = make_jpeg(progressive);
   for (const auto& entry : std::filesystem::directory_iterator(train)) {
-    write_file(entry.path() / "huge.JPEG", make_jpeg(huge));
-    write_file(entry.path() / "progressive.JPEG", make_jpeg(progressive));
+    write_file(entry.path() / "huge.JPEG", huge_file);
+    write_file(entry.path() / "progressive.JPEG", progressive_file);
   }
   Config config;
   config.data.train = train;
@@ -106,7 +107,8 @@ int main() {
   config.train.batch = 32;
   config.train.epochs = 2;
   config.augment.policy = "trivial_wide";
-  config.budget.ram = Size{std::size_t{160} << 20};
+  config.data.max_scratch = Size{std::size_t{120} << 20};
+  config.budget.ram = Size{std::size_t{216} << 20};
   config.pipeline.decode_threads = 2;
   bool good = run(config, "slow consumer", std::chrono::milliseconds(400), std::chrono::milliseconds(0));
   good &= run(config, "slow producers", std::chrono::milliseconds(0), std::chrono::milliseconds(60));
