@@ -108,7 +108,11 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   Consumer consumer(bench.rate);
   std::optional<Pipeline> pipeline;
   Stages stages = slowed(feed.stages(), bench.storage);
-  if (bench.headspace) stages = with_cached_batches(std::move(stages), feed.plan.pipeline.split.slots);
+  PipelineOptions options = feed.plan.pipeline;
+  if (bench.headspace) {
+    stages = with_cached_batches(std::move(stages), options.split.slots);
+    options.sizing.reset();  // whoever reads nothing tells nothing about sizes
+  }
   stages.upload = [&](Batch& batch) {
     consumer.upload(batch);
     return Status(Done{});
@@ -118,7 +122,7 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
     return Status(Done{});
   };
   stages.tell = [](const std::string& line) { std::cerr << line + "\n"; };
-  pipeline.emplace(feed.plan.pipeline, std::move(stages), ledger);
+  pipeline.emplace(options, std::move(stages), ledger);
   const Nanoseconds begun = now_ns();
   std::optional<Picture> warm;
   Nanoseconds warm_at = 0;

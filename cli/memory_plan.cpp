@@ -14,7 +14,8 @@ constexpr std::size_t MiB = 1024 * 1024;
 // of a GPU are not: none was at hand.
 constexpr std::size_t cpu_process = 256 * MiB;    // libraries, arenas, oneDNN's compiled kernels
 constexpr std::size_t cuda_process = 2560 * MiB;  // the same with CUDA's libraries and the driver's mappings
-constexpr std::size_t thread_memory = 2 * MiB;    // stack and arena of one
+constexpr std::size_t thread_memory = 2 * MiB;    // stack and arena of one that computes
+constexpr std::size_t reader_memory = MiB / 4;    // of one that reads
 constexpr std::size_t cuda_context = 600 * MiB;   // on the GPU: context and kernels
 constexpr std::size_t cudnn_workspace = 512 * MiB, nccl_buffers = 256 * MiB;
 constexpr int device_slots = 3;  // of the ring between host and GPU
@@ -76,12 +77,13 @@ MemoryPlan memory_beside(const Config& c, const NetworkRun& run) {
   const auto add = [&](const char* key, const char* name, std::size_t bytes, std::string how) {
     if (bytes > 0) plan.owners.push_back({key, name, bytes, std::move(how)});
   };
-  add("process", "process and libtorch", (cpu ? cpu_process : cuda_process) + run.threads * thread_memory,
-      readable_bytes(cpu ? cpu_process : cuda_process) +
-          (cpu ? ", measured" : ", an estimate, not measured") +
-          (run.threads > 0
-               ? "; " + std::to_string(run.threads) + " threads of " + readable_bytes(thread_memory)
-               : ""));
+  const std::size_t libraries = cpu ? cpu_process : cuda_process;
+  std::string how = readable_bytes(libraries) + (cpu ? ", measured" : ", an estimate, not measured");
+  if (run.threads > 0)
+    how += "; " + std::to_string(run.threads) + " threads of " + readable_bytes(thread_memory) + ", up to " +
+           std::to_string(run.readers) + " that read of " + readable_bytes(reader_memory);
+  add("process", "process and libtorch",
+      libraries + run.threads * thread_memory + run.readers * reader_memory, how);
   if (cpu) {
     const std::size_t staging = pixels(c) * converted_value(c, true);
     const std::size_t step = activations(c, run).peak;

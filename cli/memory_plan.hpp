@@ -32,7 +32,8 @@ struct NetworkRun {
   std::string device;  // "cpu" or "cuda"
   std::int64_t classes = 1000;
   unsigned ranks = 1;    // of all hosts
-  unsigned threads = 0;  // of one process, of all kinds
+  unsigned threads = 0;  // of one process, that compute
+  unsigned readers = 0;  // and that read, at most
 };
 
 // RAM of one process beside its data path; of the one that writes checkpoints, if there are several.

@@ -15,7 +15,7 @@ Result<RunPlan> run_of(const PlanRequest& r, const Config& config, unsigned devi
 }
 
 NetworkRun network_run(const PlanRequest& r, unsigned devices) {
-  return {r.device, r.data.classes, devices * r.nodes, 0};
+  return {r.device, r.data.classes, devices * r.nodes};
 }
 
 // One rank of the host copies checkpoints, the others do not.

@@ -51,8 +51,9 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   r.thread_copy = augment_bytes(augment.policy, {out, out});
   if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
   if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
-  plan.memory = memory_beside(
-      c, {device, classes, local_ranks, p.read_threads + p.decode_threads + plan.torch_threads});
+  const unsigned readers = c.pipeline.read_threads ? p.read_threads : static_cast<unsigned>(most_readers);
+  plan.memory =
+      memory_beside(c, {device, classes, local_ranks, p.decode_threads + plan.torch_threads, readers});
   const std::string shared =
       local_ranks > 1 ? ", shared by " + std::to_string(local_ranks) + " ranks" : std::string();
   if (c.budget.ram) {
