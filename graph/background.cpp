@@ -9,7 +9,8 @@ void work_in_background() {
   if (done) return;
   done = true;
   const sched_param none{};
-  (void)sched_setscheduler(0, SCHED_BATCH, &none);  // of this thread alone; needs no rights
+  if (sched_getscheduler(0) == SCHED_OTHER)           // another one is somebody's choice
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);  // of this thread alone; needs no rights
 }
 
 }  // namespace sluice

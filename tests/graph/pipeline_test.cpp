@@ -160,7 +160,7 @@ TEST_CASE("pipeline: whoever feeds the device never pushes the thread that drive
   CHECK(run.run().finished);
   for (const char* stage : {"read", "decode", "augment", "lane", "upload"}) {
     CAPTURE(stage);
-    CHECK(policies[stage] == std::set{SCHED_BATCH});
+    CHECK(policies[stage] == std::set{own == SCHED_OTHER ? SCHED_BATCH : own});
   }
   CHECK(policies["step"] == std::set{own});
   CHECK(sched_getscheduler(0) == own);
@@ -261,8 +261,14 @@ TEST_CASE("pipeline: a stop from outside in mid-run ends it without a failure") 
   const Watchdog dog("stop");
   FakeRun run;
   run.epochs = 1000;
-  run.on_step = [](const Batch&) { nap(500); };
-  const RunEnd end = run.run([](Pipeline& p) { p.stop().request(); });
+  std::atomic<bool> begun{false};
+  run.on_step = [&](const Batch&) {
+    nap(500);
+    begun = true;
+  };
+  const RunEnd end = run.run([&](Pipeline& p) {
+    if (begun) p.stop().request();
+  });
   CHECK_FALSE(end.failure);
   CHECK_FALSE(end.finished);
   CHECK_FALSE(run.stepped.empty());
