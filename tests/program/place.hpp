@@ -18,7 +18,7 @@ inline bool has(const std::string& text, const std::string& part) {
 struct Place {
   TemporaryFolder folder;
 
-  Place() {
+  explicit Place(const std::filesystem::path& root = temporary_root()) : folder(root) {
     int n = 0;
     for (const char* split : {"train", "val"})
       for (const char* name : {"ant", "bee"})

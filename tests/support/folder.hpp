@@ -25,8 +25,8 @@ inline std::filesystem::path temporary_root() {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (temporary_root() / "sluice-test-XXXXXX").string();
+  explicit TemporaryFolder(const std::filesystem::path& root = temporary_root()) {
+    std::string name = (root / "sluice-test-XXXXXX").string();
     if (!mkdtemp(name.data())) std::abort();
     path_ = name;
   }
