@@ -41,7 +41,7 @@ class Cgroup {
 
  private:
   bool put(const char* file, const std::string& text) {
-    std::ofstream out(folder_ / file);
+    std::ofstream out(folder_ / file, std::ios::in | std::ios::out);  // never makes one: the kernel does
     out << text << std::flush;
     return out.good();
   }
