@@ -76,8 +76,9 @@ Stages with_cached_batches(Stages stages, std::uint64_t filled) {
     take(1);
     return Outcome{};
   };
-  stages.decode = [filled, inner = stages.decode](const Ticket& t, Pieces pieces, Slot& slot) {
-    return t.batch < filled ? inner(t, pieces, slot) : Outcome{};
+  stages.decode = [filled, inner = stages.decode](const Ticket& t, Pieces pieces, Slot& slot,
+                                                  const Stop& stop) {
+    return t.batch < filled ? inner(t, pieces, slot, stop) : Outcome{};
   };
   stages.augment = [filled, inner = stages.augment](const Ticket& t, Slot& slot) {
     return t.batch < filled ? inner(t, slot) : Outcome{};

@@ -28,6 +28,7 @@ struct Config {
     std::int64_t classes = 0, subset_seed = 42, per_class = 0;
     std::int64_t image_size = 224, val_resize = 256;
     Size max_file{16u << 20}, max_scratch{64u << 20};
+    std::int64_t max_pixels = 178'956'970;
     double max_bad = 0.01;
     std::vector<std::string> exclude;
   } data;

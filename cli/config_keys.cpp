@@ -57,6 +57,11 @@ const std::vector<Key> keys{
      .limits = {0x1p20, 0x1p40},
      .meaning = "An image whose decoding needs more working memory (judged from its header) counts as bad.",
      .memory = "the budget must hold it once besides everything else"},
+    {.name = "data.max_pixels", .slot = at<&Config::data, &Config::Data::max_pixels>, .limits = {1, 65500.0 * 65500.0},
+     .unit = "pixels",
+     .meaning = "An image of more pixels, width times height by its header, counts as bad and is not decoded: a file "
+                "of a hundred bytes can claim four thousand million of them, each of which takes time. The default is "
+                "where Pillow refuses an image as a decompression bomb; such an image takes about a second."},
     {.name = "data.max_bad", .slot = at<&Config::data, &Config::Data::max_bad>, .limits = {0, 1},
      .unit = "share of an epoch",
      .meaning = "The run stops when more images than this cannot be used; up to there, training replaces "

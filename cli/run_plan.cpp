@@ -101,6 +101,7 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   plan.data.decode.fast = c.augment.decode == "fast";
   plan.data.decode.thread_scratch = r.thread_scratch;
   plan.data.decode.max_scratch = r.max_scratch;
+  plan.data.decode.max_pixels = static_cast<std::uint64_t>(c.data.max_pixels);
   return plan;
 }
 

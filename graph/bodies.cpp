@@ -208,8 +208,9 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
 bool Bodies::decode(Sample* sample) {
   const Serving serving(nodes_.decode);
   if (stop_.requested()) return true;  // dropped by the stages behind
-  Outcome outcome = guarded("decode", sample->ticket,
-                            [&] { return stages_.decode(sample->ticket, sample->pieces, *sample->slot); });
+  Outcome outcome = guarded("decode", sample->ticket, [&] {
+    return stages_.decode(sample->ticket, sample->pieces, *sample->slot, stop_);
+  });
   give_bytes_back(sample);
   if (outcome.kind == Outcome::Kind::done) {
     nodes_.augment.arrive();

@@ -31,7 +31,8 @@ using TakeChunks = FunctionRef<std::span<std::uint8_t* const>(std::size_t bytes)
 struct Stages {
   std::function<std::optional<Ticket>()> next;  // one after the other; nothing: the last one was given
   std::function<Outcome(const Ticket&, const TakeChunks&, const Stop&)> read;  // may block
-  std::function<Outcome(const Ticket&, Pieces, Slot&)> decode;
+  // Once a stop is asked for, what it returns no longer matters, only that it does so soon.
+  std::function<Outcome(const Ticket&, Pieces, Slot&, const Stop&)> decode;
   // For a sample that was too large (no trouble) or whose content is bad; may block, runs one at a time.
   std::function<Outcome(const Ticket&, const std::optional<Error>& trouble, Slot&, const Stop&)> lane;
   std::function<Outcome(const Ticket&, Slot&)> augment;

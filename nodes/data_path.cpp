@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "graph/mapping.hpp"
+#include "nodes/jpeg_frame.hpp"
 #include "nodes/lane.hpp"
 
 namespace sluice {
@@ -67,24 +68,36 @@ struct State {
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
     thread_local std::string path;
+    thread_local std::vector<std::span<const std::uint8_t>> pieces;
     folder(t).path(t.index, path);
-    return read_file(
+    pieces.clear();
+    Outcome outcome = read_file(
         path, options.read,
         [&](std::size_t bytes, std::vector<iovec>& where) {
           for (std::uint8_t* chunk : take(bytes)) {
             where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
+            pieces.emplace_back(chunk, where.back().iov_len);
             bytes -= where.back().iov_len;
           }
           return bytes == 0;
         },
         stop);
+    if (outcome.kind != Outcome::Kind::done) return outcome;
+    // Here already, so that an image of too many pixels does not wait for a slot with bytes that others could
+    // use.
+    if (const auto size = claimed_size(pieces))
+      if (Status few = within_pixels(*size, options.decode.max_pixels); !few)
+        return Outcome::bad(std::move(few.error()));
+    return outcome;
   }
 
-  Outcome decode(const Ticket& t, Pieces pieces, Slot& slot) {
+  Outcome decode(const Ticket& t, Pieces pieces, Slot& slot, const Stop& stop) {
     const DecodeOutcome outcome = decoders.with_one([&](JpegDecoder& decoder) {
       return decode_sample(decoder, pieces, t.split == Split::train, {options.seed, t.epoch, t.index},
-                           options.decode, options.decode.thread_scratch, slot.place(t.place).data());
+                           options.decode, options.decode.thread_scratch, slot.place(t.place).data(),
+                           [&] { return stop.requested(); });
     });
+    if (std::holds_alternative<Stopped>(outcome)) return {};
     if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
     if (std::holds_alternative<NeedsScratch>(outcome)) return Outcome::big();
     slot.labels()[t.place] = folder(t).label(t.index);
@@ -118,7 +131,9 @@ Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence,
   s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) {
     return state->read(t, take, stop);
   };
-  s.decode = [state](const Ticket& t, Pieces pieces, Slot& slot) { return state->decode(t, pieces, slot); };
+  s.decode = [state](const Ticket& t, Pieces pieces, Slot& slot, const Stop& stop) {
+    return state->decode(t, pieces, slot, stop);
+  };
   s.lane = [state](const Ticket& t, const std::optional<Error>& trouble, Slot& slot, const Stop& stop) {
     return state->lane.settle(t, trouble, slot, stop);
   };

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "nodes/resample.hpp"
-
 #include "graph/split.hpp"
+#include "nodes/jpeg_frame.hpp"
+#include "nodes/resample.hpp"
 
 namespace sluice {
 namespace {
@@ -30,9 +30,14 @@ int reduction_for(const View& view) {
 }
 
 DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, DecodeStreams random,
-                            const DecodeOptions& options, std::size_t scratch_allowed, std::uint8_t* out) {
+                            const DecodeOptions& options, std::size_t scratch_allowed, std::uint8_t* out,
+                            FunctionRef<bool()> stop_asked) {
+  // As the read stage does it: whoever looks first, the verdict is the same.
+  if (const auto size = claimed_size(pieces))
+    if (Status few = within_pixels(*size, options.max_pixels); !few) return std::move(few.error());
   const Result<JpegHeader> header = decoder.open(pieces);
   if (!header) return header.error();
+  if (Status few = within_pixels(header->size, options.max_pixels); !few) return std::move(few.error());
 
   const std::size_t scratch = header->scratch_bytes + resampler_bytes(header->size, options.out);
   if (scratch > options.max_scratch) return too_large(*header, scratch);
@@ -47,8 +52,10 @@ DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train, Dec
     view.mirrored = random.flip.uniform() < options.flip;
     quality = {reduction_for(view), options.fast ? Weights::brief : Weights::exact};
   }
-  Status status = decoder.decode(view, quality, out, static_cast<std::size_t>(options.out) * 3, scratch);
+  Status status =
+      decoder.decode(view, quality, out, static_cast<std::size_t>(options.out) * 3, scratch, stop_asked);
   if (decoder.held_bytes() > options.thread_scratch) decoder.release();
+  if (!status && stop_asked()) return Stopped{};
   if (!status) return std::move(status.error());
   return Done{};
 }

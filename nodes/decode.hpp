@@ -1,6 +1,6 @@
 // One sample from compressed bytes to its place in a batch: header, crop, memory check, decode. The outcome
-// tells apart what the caller must treat differently: done, a bad image, or an image for a thread with more
-// scratch.
+// tells apart what the caller must treat differently: done, a bad image, an image for a thread with more
+// scratch, or neither because the run is being stopped.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,24 @@
 namespace sluice {
 
 struct DecodeOptions {
-  int out = 224;                         // pixels per side of a sample
-  int resize = 256;                      // short side before the central crop, evaluation only
-  Range scale{0.08, 1.0};                // share of the image's area, training only
-  Range ratio{3.0 / 4.0, 4.0 / 3.0};     // width / height, training only
-  double flip = 0.5;                     // probability, training only
-  bool fast = false;                     // brief weights, training only
-  std::size_t thread_scratch = 8 << 20;  // bytes that a decoder may hold on to between images
-  std::size_t max_scratch = 256 << 20;   // bytes; an image that needs more is bad, whatever the budget
+  int out = 224;                           // pixels per side of a sample
+  int resize = 256;                        // short side before the central crop, evaluation only
+  Range scale{0.08, 1.0};                  // share of the image's area, training only
+  Range ratio{3.0 / 4.0, 4.0 / 3.0};       // width / height, training only
+  double flip = 0.5;                       // probability, training only
+  bool fast = false;                       // brief weights, training only
+  std::size_t thread_scratch = 8 << 20;    // bytes that a decoder may hold on to between images
+  std::size_t max_scratch = 256 << 20;     // bytes; an image that needs more is bad, whatever the budget
+  std::uint64_t max_pixels = 178'956'970;  // width x height; an image that claims more is bad
 };
 
 struct NeedsScratch {
   std::size_t bytes = 0;
 };
 
-using DecodeOutcome = std::variant<Done, NeedsScratch, Error>;
+struct Stopped {};
+
+using DecodeOutcome = std::variant<Done, NeedsScratch, Error, Stopped>;
 
 // A sample's own streams, of Purpose::crop and Purpose::flip. Evaluation does not use them.
 struct DecodeStreams {
@@ -44,9 +47,10 @@ struct DecodeStreams {
 
 // Writes options.out x options.out RGB pixels to `out`, without gaps. NeedsScratch: more than
 // `scratch_allowed`; nothing was written, try again where `bytes` are allowed. Error: stage "decode", the
-// subject is for the caller to fill in.
+// subject is for the caller to fill in. Stopped: `stop_asked` said yes before the image was done.
 [[nodiscard]] DecodeOutcome decode_sample(JpegDecoder& decoder, Pieces pieces, bool train,
                                           DecodeStreams random, const DecodeOptions& options,
-                                          std::size_t scratch_allowed, std::uint8_t* out);
+                                          std::size_t scratch_allowed, std::uint8_t* out,
+                                          FunctionRef<bool()> stop_asked = never);
 
 }  // namespace sluice

@@ -225,6 +225,7 @@ void HuffmanReader::State::begin(jpeg_decompress_struct& info) {
 
 // Moves what is left to the front and fills up behind it.
 void HuffmanReader::State::more(jpeg_decompress_struct& info) {
+  heed_stop(info);
   const auto left = static_cast<std::size_t>(filled - bits.next);
   std::memmove(buffer.data(), bits.next, left);
   bits.next = buffer.data();

@@ -1,7 +1,8 @@
 // Entropy decoding of baseline JPEGs in place of libjpeg's own, which is most of the time that an image
 // takes. Blocks outside the crop are only stepped over, several symbols at a time; the others get the very
 // coefficients that libjpeg would have given them. Everything after that (inverse transform, upsampling,
-// colours) stays libjpeg's. One object per decoder: tables are kept while images use the same codes.
+// colours) stays libjpeg's. One object per decoder: a table is kept while images use the same codes, symbol
+// for symbol, and nothing else is.
 #pragma once
 
 #include <array>

@@ -97,14 +97,20 @@ struct JpegDecoder::State {
   bool opened = false;
   bool resampling = true;
 
-  State() {
+  State() { renew(); }
+  ~State() { jpeg_destroy_decompress(&info); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // A new libjpeg object for each image, in a microsecond. jpeg_abort_decompress would keep the tables of the
+  // image before, and a file without tables of its own would be decoded with those.
+  void renew() {
+    jpeg_destroy_decompress(&info);
+    opened = false;
     install(info, errors);
     if (!attempt([this] { jpeg_create_decompress(&info); })) throw std::bad_alloc();
     install(info, source);
   }
-  ~State() { jpeg_destroy_decompress(&info); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   // Runs calls into libjpeg; false if one of them failed. A longjmp leaves `body` without unwinding: nothing
   // in it may own anything.
@@ -115,9 +121,10 @@ struct JpegDecoder::State {
     return true;
   }
 
+  // No memory to be had is no fault of the image: taking it for a bad one would change the batch.
   Error failure() {
     jpeg_abort_decompress(&info);
-    opened = false;
+    if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
     return {"decode", "", errors.message.data(), hint};
   }
 
@@ -131,13 +138,19 @@ JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
   State& state = *state_;
-  jpeg_abort_decompress(&state.info);
-  state.opened = false;
+  state.renew();
   if (std::string cause = not_a_jpeg(pieces); !cause.empty())
     return Error{"decode", "", std::move(cause), hint};
 
   rewind(state.source, pieces);
   if (!state.attempt([&] { jpeg_read_header(&state.info, TRUE); })) return state.failure();
+  // libjpeg's arithmetic decoder goes on with zeros behind the data's end, without a word, because sound
+  // files leave their last zeros out. A file cut short would pass for a sound one.
+  if (state.info.arith_code) {
+    jpeg_abort_decompress(&state.info);
+    return Error{"decode", "", "arithmetic coding, which is not supported",
+                 "convert the file with `jpegtran` or list it in data.exclude"};
+  }
   const int components = state.info.num_components;
   if (components != 1 && components != 3 && components != 4) {
     jpeg_abort_decompress(&state.info);
@@ -191,7 +204,7 @@ void JpegDecoder::State::read_rows() {
 }
 
 Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* out, std::size_t stride,
-                           std::size_t scratch_limit) {
+                           std::size_t scratch_limit, FunctionRef<bool()> stop_asked) {
   State& state = *state_;
   if (!std::exchange(state.opened, false))
     return Error{"decode", "", "decode() without an opened image", "call open() first"};
@@ -205,7 +218,10 @@ Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* 
   const ImageSize size{static_cast<int>(info.image_width), static_cast<int>(info.image_height)};
   state.resampler.start(view, size, quality.reduce, out, stride, best_kernels(quality.weights));
   fit(state.rows, 2 * row_bytes(info));
-  if (!state.attempt([&] { state.read_rows(); })) return state.failure();
+  state.source.stop_asked = &stop_asked;
+  const bool whole = state.attempt([&] { state.read_rows(); });
+  state.source.stop_asked = nullptr;
+  if (!whole) return state.failure();
   jpeg_abort_decompress(&info);
   return Done{};
 }

@@ -1,7 +1,7 @@
 // JPEG to resampled RGB in one pass: only the rows and columns that a view needs go through the inverse
 // transform, and each row goes straight into the resampler. Unless told otherwise, pixels equal a full decode
-// with libjpeg's accurate DCT and fancy upsampling. EXIF orientation is ignored. One decoder per thread; it
-// is reused from image to image.
+// with libjpeg's accurate DCT and fancy upsampling. EXIF orientation is ignored. One decoder per thread; its
+// memory is reused from image to image, and what it makes of an image depends on that image alone.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "graph/function_ref.hpp"
 #include "graph/pieces.hpp"
 #include "graph/result.hpp"
 #include "nodes/crop.hpp"
@@ -30,6 +31,9 @@ struct JpegQuality {
   Weights weights = Weights::exact;
 };
 
+// For those whom nobody stops.
+inline constexpr auto never = [] { return false; };
+
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -38,13 +42,15 @@ class JpegDecoder {
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
 
   // Reads the header. The pieces must stay as they are until decode() is over. A file without an end-of-image
-  // marker is refused here: whether a file is bad must not depend on the crop.
+  // marker is refused here: whether a file is bad must not depend on the crop. So is one with arithmetic
+  // coding: where its data end too early cannot be told, and not every libjpeg has it.
   Result<JpegHeader> open(Pieces pieces);
 
   // After a successful open(), once: writes view.window.height rows of RGB pixels, `stride` bytes apart.
   // libjpeg may not take more than `scratch_limit` bytes. After an error the output's content is unspecified.
+  // `stop_asked` is called every few milliseconds at least; once it says yes, decode() ends with an error.
   Status decode(const View& view, JpegQuality quality, std::uint8_t* out, std::size_t stride,
-                std::size_t scratch_limit);
+                std::size_t scratch_limit, FunctionRef<bool()> stop_asked = never);
 
   void without_resampling(bool without);  // for measurements: rows are decoded and dropped
 

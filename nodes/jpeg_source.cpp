@@ -9,6 +9,9 @@ namespace {
 // A coefficient can be refined some ten times; files with hundreds of scans only exist to cost time.
 constexpr int most_scans = 500;
 
+// Bytes that libjpeg gets at a time, so that large files in one piece are looked after as well as others.
+constexpr std::size_t most_at_once = 16 * 1024;
+
 [[noreturn]] void fail(j_common_ptr info) {
   auto* errors = reinterpret_cast<JpegErrors*>(info->err);
   errors->base.format_message(info, errors->message.data());
@@ -17,6 +20,7 @@ constexpr int most_scans = 500;
 
 [[noreturn]] void fail(j_common_ptr info, const char* message) {
   auto* errors = reinterpret_cast<JpegErrors*>(info->err);
+  errors->base.msg_code = 0;
   std::snprintf(errors->message.data(), errors->message.size(), "%s", message);
   std::longjmp(errors->jump, 1);
 }
@@ -44,9 +48,11 @@ void on_message(j_common_ptr info, int level) {
 void on_progress(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > most_scans)
     fail(info, "more than 500 scans");
+  heed_stop(*reinterpret_cast<j_decompress_ptr>(info));
 }
 
 boolean on_empty(j_decompress_ptr info) {
+  heed_stop(*info);
   if (!advance(*reinterpret_cast<JpegSource*>(info->src)))
     fail(reinterpret_cast<j_common_ptr>(info), "truncated: the file ends before the image does");
   return TRUE;
@@ -66,6 +72,7 @@ void on_skip(j_decompress_ptr info, long count) {
 }  // namespace
 
 void install(jpeg_decompress_struct& info, JpegErrors& errors) {
+  errors.base = {};
   info.err = jpeg_std_error(&errors.base);
   errors.base.error_exit = [](j_common_ptr common) { fail(common); };
   errors.base.emit_message = on_message;
@@ -86,18 +93,24 @@ void install(jpeg_decompress_struct& info, JpegSource& source) {
 void rewind(JpegSource& source, Pieces pieces) {
   source.pieces = pieces;
   source.next = 0;
+  source.rest = {};
   source.base.next_input_byte = nullptr;
   source.base.bytes_in_buffer = 0;
 }
 
 bool advance(JpegSource& source) {
-  while (source.next < source.pieces.size()) {
-    const auto piece = source.pieces[source.next++];
-    source.base.next_input_byte = piece.data();
-    source.base.bytes_in_buffer = piece.size();
-    if (!piece.empty()) return true;
-  }
-  return false;
+  while (source.rest.empty() && source.next < source.pieces.size())
+    source.rest = source.pieces[source.next++];
+  const auto part = source.rest.first(std::min(source.rest.size(), most_at_once));
+  source.rest = source.rest.subspan(part.size());
+  source.base.next_input_byte = part.data();
+  source.base.bytes_in_buffer = part.size();
+  return !part.empty();
+}
+
+void heed_stop(jpeg_decompress_struct& info) {
+  const auto& source = *reinterpret_cast<const JpegSource*>(info.src);
+  if (source.stop_asked && (*source.stop_asked)()) fail(reinterpret_cast<j_common_ptr>(&info), "stopped");
 }
 
 bool has_end_marker(const JpegSource& source) {
@@ -113,6 +126,7 @@ bool has_end_marker(const JpegSource& source) {
   };
   for (std::size_t piece = source.pieces.size(); piece > source.next; --piece)
     if (found_in(source.pieces[piece - 1])) return true;
+  if (found_in(source.rest)) return true;
   return found_in({source.base.next_input_byte, source.base.bytes_in_buffer});
 }
 

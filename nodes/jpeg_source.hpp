@@ -12,6 +12,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "graph/function_ref.hpp"
 #include "nodes/jpeg.hpp"
 
 namespace sluice {
@@ -26,8 +27,10 @@ struct JpegErrors {
 struct JpegSource {
   jpeg_source_mgr base;  // first: libjpeg hands back a pointer to it
   Pieces pieces;
-  std::size_t next;  // index of the piece after the current one
+  std::size_t next;                    // index of the piece after the current one
+  std::span<const std::uint8_t> rest;  // of the current one, behind what libjpeg has of it
   jpeg_progress_mgr progress;
+  const FunctionRef<bool()>* stop_asked;  // null: nobody will stop it
 };
 
 static_assert(std::is_standard_layout_v<JpegErrors> && std::is_standard_layout_v<JpegSource>);
@@ -35,7 +38,11 @@ static_assert(std::is_standard_layout_v<JpegErrors> && std::is_standard_layout_v
 void install(jpeg_decompress_struct& info, JpegErrors& errors);
 void install(jpeg_decompress_struct& info, JpegSource& source);  // after jpeg_create_decompress
 void rewind(JpegSource& source, Pieces pieces);
-bool advance(JpegSource& source);  // to the next piece that is not empty; false: there is none
+bool advance(JpegSource& source);  // to the next bytes, not too many at once; false: there are none
+
+// Leaves by the error manager if a stop was asked for. Called with every few rows of pixels, with every row
+// of blocks of a file in several scans, and with every few KiB of input: none of them takes long.
+void heed_stop(jpeg_decompress_struct& info);
 
 // Is there an end-of-image marker after the point that has been read?
 [[nodiscard]] bool has_end_marker(const JpegSource& source);

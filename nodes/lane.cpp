@@ -18,9 +18,10 @@ Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop&
       stop);
   if (outcome.kind != Outcome::Kind::done) return outcome;
   const std::span<const std::uint8_t> piece(file_.data(), size);
-  const DecodeOutcome decoded =
-      decode_sample(decoder_, {&piece, 1}, t.split == Split::train, {options_.seed, t.epoch, t.index},
-                    options_.decode, options_.decode.max_scratch, slot.place(t.place).data());
+  const DecodeOutcome decoded = decode_sample(
+      decoder_, {&piece, 1}, t.split == Split::train, {options_.seed, t.epoch, t.index}, options_.decode,
+      options_.decode.max_scratch, slot.place(t.place).data(), [&] { return stop.requested(); });
+  if (std::holds_alternative<Stopped>(decoded)) return outcome;
   if (const Error* error = std::get_if<Error>(&decoded)) {
     outcome = Outcome::bad(*error);
     outcome.error.subject = path;
@@ -52,6 +53,7 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
     index = draw.below(static_cast<std::uint32_t>(folder.size()));
     outcome = load(t, index, slot, stop);
   }
+  if (outcome.kind == Outcome::Kind::bad && stop.requested()) outcome = {};  // nobody will look at it
   if (outcome.kind == Outcome::Kind::bad)
     outcome = Outcome::fatal({"big lane", folder.path(t.index),
                               "cannot be used, and neither can 16 replacements drawn for it; last: " +

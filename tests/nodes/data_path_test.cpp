@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "graph/pipeline.hpp"
 #include "tests/support/folder.hpp"
-#include "tests/support/jpegs.hpp"
+#include "tests/support/odd_jpegs.hpp"
 #include "tests/support/watchdog.hpp"
 
 using namespace sluice;
@@ -46,6 +48,8 @@ struct Settings {
   Policy policy = Policy::trivial_wide;
   std::size_t max_file = 1 << 20, max_scratch = 4 << 20, thread_scratch = 1 << 20;
   std::size_t read_ahead = 8, grant = 64 * 1024;
+  std::uint64_t max_pixels = 178'956'970;
+  std::function<void(Stages&, const std::function<void()>& stop)> change = [](Stages&, const auto&) {};
 };
 
 Run run(const std::filesystem::path& root, const Settings& settings) {
@@ -65,6 +69,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   options.decode.resize = out + 4;
   options.decode.thread_scratch = settings.thread_scratch;
   options.decode.max_scratch = settings.max_scratch;
+  options.decode.max_pixels = settings.max_pixels;
   options.read.max_file = settings.max_file;
   options.augment.erase = 0.3;
   options.augment.policy = settings.policy;
@@ -117,8 +122,10 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
     return Status(Done{});
   };
   Ledger ledger(o.split.budget);
-  Pipeline pipeline(o, std::move(stages), ledger);
-  result.end = pipeline.run();
+  std::optional<Pipeline> pipeline;
+  settings.change(stages, [&] { pipeline->stop().request(); });
+  pipeline.emplace(o, std::move(stages), ledger);
+  result.end = pipeline->run();
   result.peak = ledger.peak();
   result.budget = ledger.budget();
   return result;
@@ -126,6 +133,50 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// As they stand in quarantine.jsonl, in order.
+std::vector<std::string> records(const Run& run) {
+  std::vector<std::string> all;
+  for (const Bad& b : run.bad)
+    all.push_back(std::to_string(b.place) + " " + b.file + ": " + b.cause + " -> " + b.replacement);
+  return all;
+}
+
+// All crafted files and `mutants` mutated ones, half of each set in validation, among as many sound ones:
+// with more bad images than good ones a run would find no replacements.
+void same_records_twice(std::uint64_t mutants) {
+  const Watchdog dog("odd files", std::chrono::seconds(1200));
+  const TemporaryFolder folder;
+  const std::vector<Bytes> sound = sound_jpegs();
+  std::vector<Bytes> odd;
+  for (OddJpeg& file : crafted_jpegs()) odd.push_back(std::move(file.bytes));
+  for (std::uint64_t i = 0; i < mutants; ++i) odd.push_back(mutant(sound, 41, i));
+  for (std::size_t i = 0; i < odd.size(); ++i) {
+    const auto root = folder.path() / (i % 4 == 3 ? "val" : "train");
+    const std::string name = std::to_string(10000 + i) + ".JPEG";
+    write_file(root / "odd" / name, odd[i]);
+    write_file(root / "sound" / name, sound[i % sound.size()]);
+  }
+  Settings settings;
+  settings.decode_threads = 1;
+  settings.thread_scratch = 300 << 10;  // so that some go through the lane
+  const Run reference = run(folder.path(), settings);
+  REQUIRE_FALSE(reference.end.failure);
+  for (const unsigned threads : {1u, 2u, 8u}) {
+    CAPTURE(threads);
+    settings.decode_threads = threads;
+    settings.scramble_reads = threads != 1;
+    const Run again = run(folder.path(), settings);
+    REQUIRE_FALSE(again.end.failure);
+    CHECK((again.batches == reference.batches));
+    CHECK((again.labels == reference.labels));
+    CHECK((records(again) == records(reference)));
+    CHECK(again.peak <= again.budget);
+  }
+  MESSAGE(odd.size() << " odd files of " << 2 * odd.size() << ", 4 runs: " << reference.batches.size()
+                     << " batches and " << reference.bad.size() << " bad images in each, all alike");
+  CHECK(reference.bad.size() > odd.size() / 2);
 }
 
 }  // namespace
@@ -243,6 +294,113 @@ TEST_CASE("data path: bad images are replaced in training, masked in validation,
   const Run second = run(folder.path(), other);
   CHECK(second.batches == first.batches);
   CHECK(second.labels == first.labels);
+}
+
+TEST_CASE("data path: too many pixels are noticed before the gate, by the header alone") {
+  const TemporaryFolder folder;
+  make_tree(folder.path());
+  Bytes vast = make_jpeg({.size = {64, 48}});
+  patch_size(vast, {60000, 60000});
+  write_file(folder.path() / "train" / "bee" / "vast.JPEG", vast);
+  write_file(folder.path() / "val" / "bee" / "vast.JPEG", vast);
+  bool asked = false;
+  Settings settings;
+  settings.change = [&](Stages& stages, const auto&) {
+    stages.decode = [&, name = stages.name, inner = stages.decode](const Ticket& t, Pieces pieces, Slot& slot,
+                                                                   const Stop& stop) {
+      if (contains(name(t), "vast")) asked = true;
+      return inner(t, pieces, slot, stop);
+    };
+  };
+  const Run ordinary = run(folder.path(), settings);
+  REQUIRE_FALSE(ordinary.end.failure);
+  CHECK_FALSE(asked);  // its bytes never came to the decode stage
+  int noted = 0;
+  for (const Bad& bad : ordinary.bad) {
+    CHECK(bad.cause == "60000 x 60000 pixels, more than data.max_pixels (178956970)");
+    noted += contains(bad.file, "vast.JPEG");
+  }
+  CHECK(noted >= 3);  // in both validations and at least one epoch
+
+  // The big lane, which reads files by itself, says the same.
+  Settings lane;
+  lane.change = [](Stages& stages, const auto&) {
+    stages.read = [](const Ticket&, const TakeChunks&, const Stop&) { return Outcome::big(); };
+  };
+  const Run other = run(folder.path(), lane);
+  REQUIRE_FALSE(other.end.failure);
+  CHECK(other.batches == ordinary.batches);
+  CHECK(records(other) == records(ordinary));
+}
+
+TEST_CASE("data path: a stop inside an image ends the run without it, in the ordinary path and in the lane") {
+  const TemporaryFolder folder;
+  make_tree(folder.path());
+  for (const bool lane : {false, true}) {
+    const Watchdog dog("stop inside an image");
+    CAPTURE(lane);
+    std::atomic<int> stopped{0}, whole{0};
+    Settings settings;
+    settings.decode_threads = 1;
+    if (lane) settings.thread_scratch = 1;  // no image fits
+    settings.change = [&](Stages& stages, const std::function<void()>& stop_run) {
+      // Stops the run once an image is about to be decoded, and looks at what became of its place.
+      const auto inside = [&, stop_run](const Ticket& t, Slot& slot, const std::function<Outcome()>& decode) {
+        if (t.batch < 1) return decode();
+        stop_run();
+        const auto place = slot.place(t.place);
+        std::fill(place.begin(), place.end(), std::uint8_t{7});
+        Outcome outcome = decode();
+        const bool untouched = std::ranges::all_of(place, [](std::uint8_t byte) { return byte == 7; });
+        ++(untouched ? stopped : whole);
+        return outcome;
+      };
+      if (lane)
+        stages.lane = [inside, inner = stages.lane](const Ticket& t, const std::optional<Error>& trouble,
+                                                    Slot& slot, const Stop& stop) {
+          return inside(t, slot, [&] { return inner(t, trouble, slot, stop); });
+        };
+      else
+        stages.decode = [inside, inner = stages.decode](const Ticket& t, Pieces pieces, Slot& slot,
+                                                        const Stop& stop) {
+          return inside(t, slot, [&] { return inner(t, pieces, slot, stop); });
+        };
+    };
+    const Run r = run(folder.path(), settings);
+    CHECK_FALSE(r.end.failure);
+    CHECK_FALSE(r.end.finished);
+    CHECK(stopped == 1);
+    CHECK(whole == 0);
+  }
+}
+
+TEST_CASE("data path: a stop among replacements is no failure") {
+  const Watchdog dog("stop among replacements");
+  const TemporaryFolder folder;
+  for (const char* split : {"train", "val"})
+    for (int i = 0; i < 8; ++i)
+      write_file(folder.path() / split / "ant" / (std::to_string(i) + ".JPEG"), std::string("no image"));
+  Settings settings;
+  settings.change = [&](Stages& stages, const std::function<void()>& stop_run) {
+    stages.lane = [stop_run, inner = stages.lane](const Ticket& t, const std::optional<Error>& trouble,
+                                                  Slot& slot, const Stop& stop) {
+      stop_run();
+      const Outcome outcome = inner(t, trouble, slot, stop);
+      CHECK(outcome.kind == Outcome::Kind::done);
+      return outcome;
+    };
+  };
+  CHECK_FALSE(run(folder.path(), settings).end.failure);
+}
+
+TEST_CASE("data path: odd files give the same records twice, with 1, 2 and 8 decode threads") {
+  same_records_twice(60);
+}
+
+TEST_SUITE("long") {
+  TEST_CASE("data path: two thousand mutated files and all crafted ones give the same records twice") {
+    same_records_twice(2000);
+  }
 }
 
 TEST_CASE("data path: when nothing can be used the run ends and says so") {

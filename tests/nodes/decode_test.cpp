@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,71 @@ TEST_CASE("a progressive image beyond data.max_scratch is refused by its header"
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause ==
         "needs 115.3 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
+}
+
+TEST_CASE("an image beyond data.max_pixels is refused by its header, whatever its coding") {
+  JpegDecoder decoder;
+  Bytes out;
+  for (const bool progressive : {false, true}) {
+    const Bytes jpeg = make_jpeg({.size = {300, 200}, .progressive = progressive});
+    CHECK(done(decode_with(decoder, jpeg, true, {.max_pixels = 60'000}, plenty, out)));
+    const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_pixels = 59'999}, plenty, out);
+    REQUIRE(std::holds_alternative<Error>(outcome));
+    CHECK(std::get<Error>(outcome).cause == "300 x 200 pixels, more than data.max_pixels (59999)");
+    CHECK(std::ranges::all_of(out, [](std::uint8_t byte) { return byte == 0; }));
+  }
+  // Before anything else is looked at: libjpeg itself would have other words for this one.
+  Bytes vast = make_jpeg({});
+  patch_size(vast, {65535, 65535});
+  const DecodeOutcome outcome = decode_with(decoder, vast, true, {}, plenty, out);
+  REQUIRE(std::holds_alternative<Error>(outcome));
+  CHECK(std::get<Error>(outcome).cause == "65535 x 65535 pixels, more than data.max_pixels (178956970)");
+}
+
+TEST_CASE("a stop is heeded in the midst of an image, wherever the time goes") {
+  // Tall: validation takes the middle, and steps over all rows above it.
+  const ImageSize size{600, 2400};
+  const std::pair<const char*, Bytes> images[] = {
+      {"baseline", make_jpeg({.size = size, .noise = true})},
+      {"restarts", make_jpeg({.size = size, .restart = 100, .noise = true})},
+      {"several scans", make_jpeg({.size = size, .separate_scans = true})},
+      {"progressive", make_jpeg({.size = size, .progressive = true, .flat = true})}};
+  constexpr std::size_t row = 32 * 3;
+  const DecodeOptions options{.out = 32, .resize = 32};
+  for (const auto& [name, jpeg] : images)
+    for (const std::size_t piece : {std::size_t{16384}, std::size_t{1} << 30})  // as the big lane has a file
+      for (const bool train : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(piece);
+        CAPTURE(train);
+        const auto pieces = in_pieces(jpeg, piece);
+        JpegDecoder decoder;
+        const auto decode = [&](long stop_at, long& asked, Bytes& out) {
+          asked = 0;
+          out.assign(32 * row, 7);
+          return decode_sample(decoder, pieces, train, streams(7), options, plenty, out.data(),
+                               [&] { return ++asked >= stop_at; });
+        };
+        Bytes whole, part;
+        long all = 0, asked = 0;
+        REQUIRE(done(decode(std::numeric_limits<long>::max(), all, whole)));
+        for (const long at : {1L, 2L, all / 4, all / 2, all}) {
+          CAPTURE(at);
+          REQUIRE(std::holds_alternative<Stopped>(decode(at, asked, part)));
+          CHECK(asked <= at + 1);  // it goes no further; decode_sample's own look is one more
+          CHECK(Bytes(part.end() - row, part.end()) == Bytes(row, 7));  // the last row was not reached
+        }
+        // Before the first row of pixels too: with every 16 KiB of a scan, or row of blocks of one of
+        // several.
+        if (!train) {
+          CHECK(all > 30);
+          REQUIRE(std::holds_alternative<Stopped>(decode(10, asked, part)));
+          CHECK(part == Bytes(32 * row, 7));
+        }
+        REQUIRE(done(decode(std::numeric_limits<long>::max(), asked, part)));  // fit for use afterwards
+        CHECK(part == whole);
+        CHECK(asked == all);
+      }
 }
 
 TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {

@@ -255,6 +255,23 @@ TEST_CASE("a file that ends early is an error wherever it ends, even if the want
   CHECK(cut_off.error().cause == "truncated: the file has no end-of-image marker");
 }
 
+TEST_CASE("arithmetic coding is refused by name, whole or not, and in no time") {
+  for (const bool progressive : {false, true}) {
+    const Bytes whole = make_jpeg({.size = {120, 90}, .progressive = progressive, .arithmetic = true});
+    Bytes cut(whole.begin(), whole.begin() + 500);
+    cut.insert(cut.end(), {0xFF, 0xD9});
+    Bytes vast = cut;
+    for (std::size_t i = 2; i + 8 < vast.size(); ++i)
+      if (vast[i] == 0xFF && (vast[i + 1] == 0xC9 || vast[i + 1] == 0xCA))
+        std::fill_n(&vast[i + 5], 4, std::uint8_t{0xFF}), vast[i + 5] = vast[i + 7] = 0x30;
+    for (const Bytes& jpeg : {whole, cut, vast}) {
+      const Result<Bytes> pixels = decode_all(jpeg);
+      REQUIRE_FALSE(pixels);
+      CHECK(pixels.error().cause == "arithmetic coding, which is not supported");
+    }
+  }
+}
+
 TEST_CASE("lost image data is an error although libjpeg would fill in grey") {
   for (const bool progressive : {false, true}) {
     Bytes jpeg = make_jpeg({.size = {200, 200}, .progressive = progressive});

@@ -93,7 +93,7 @@ struct FakeRun {
         chunks_taken[i / ChunkPool::chunk_bytes][i % ChunkPool::chunk_bytes] = pixel(t, i);
       return {};
     };
-    s.decode = [this](const Ticket& t, Pieces pieces, Slot& slot) -> Outcome {
+    s.decode = [this](const Ticket& t, Pieces pieces, Slot& slot, const Stop&) -> Outcome {
       if (on_decode) on_decode(t);
       const Outcome::Kind kind = decode_kind(t);
       if (kind != Outcome::Kind::done) return {kind, {"", "", "injected", ""}};

@@ -35,6 +35,7 @@ void set_layout(jpeg_compress_struct& info, const JpegRecipe& recipe, std::vecto
     info.comp_info[i].v_samp_factor = full ? recipe.v : 1;
   }
   info.optimize_coding = recipe.optimised;
+  info.arith_code = recipe.arithmetic;
   info.restart_interval = static_cast<unsigned>(recipe.restart);
   if (recipe.progressive) jpeg_simple_progression(&info);
   if (recipe.separate_scans) {

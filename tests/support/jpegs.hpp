@@ -25,6 +25,7 @@ struct JpegRecipe {
   bool flat = false;       // one colour everywhere: small and fast at any size
   bool noise = false;      // no colour like its neighbour's: long codes
   bool optimised = false;  // codes made for this image
+  bool arithmetic = false;
 };
 
 Bytes make_jpeg(const JpegRecipe& recipe);
