@@ -42,6 +42,7 @@ TEST_CASE("the defaults hold where nothing is said") {
   CHECK(c.data.train == "t");
   CHECK(c.data.image_size == 224);
   CHECK(c.data.max_file.bytes == 16u << 20);
+  CHECK(c.data.max_pixels == 178'956'970);  // twice Pillow's MAX_IMAGE_PIXELS
   CHECK_FALSE(c.budget.ram);
   CHECK_FALSE(c.pipeline.prefetch);
   CHECK(c.augment.ratio == Range{0.75, 1.3333333333333333});

@@ -157,6 +157,7 @@ TEST_CASE("run plan: the stages get the configuration's values") {
   c.data.val_resize = 128;
   c.data.max_file = Size{3 * MiB};
   c.data.max_scratch = Size{20 * MiB};
+  c.data.max_pixels = 12345;
   c.augment.scale = {0.25, 0.75};
   c.augment.ratio = {0.5, 2};
   c.augment.flip = 0.1;
@@ -170,6 +171,7 @@ TEST_CASE("run plan: the stages get the configuration's values") {
   CHECK(plan.data.decode.scale == Range{0.25, 0.75});
   CHECK(plan.data.decode.ratio == Range{0.5, 2});
   CHECK(plan.data.decode.max_scratch == 20 * MiB);
+  CHECK(plan.data.decode.max_pixels == 12345);
   CHECK(plan.data.read.max_file == 3 * MiB);
   CHECK(plan.data.decode.flip == 0.1);
   CHECK(plan.data.augment.policy == Policy::trivial_wide);

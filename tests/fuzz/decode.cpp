@@ -1,5 +1,6 @@
 // The decode stage as a target for libFuzzer, and for the mutated files of tests/nodes/fuzz_test.cpp. Nothing
-// to check but that it comes back, stays inside its buffers (sanitizers) and writes what it says. With clang:
+// to check but that it comes back, stays inside its buffers (sanitizers), writes what it says, and does the
+// same in a new decoder as in one that has seen all files before. With clang:
 //   CXX=clang++ meson setup build-fuzz -Dtorch=disabled -Db_sanitize=address,undefined -Db_lundef=false
 //   ninja -C build-fuzz tests/fuzz_decode && build-fuzz/tests/fuzz_decode -max_len=20000 FOLDER_OF_JPEGS
 #include "tests/fuzz/decode.hpp"
@@ -27,9 +28,18 @@ DecodeOutcome decode_input(std::span<const std::uint8_t> file) {
   // No more and no less than the output: sanitizers see a byte too many.
   std::vector<std::uint8_t> out(static_cast<std::size_t>(options.out * options.out * 3));
   const DecodeStreams streams(hash, 1, 0);
-  DecodeOutcome outcome =
-      decode_sample(decoder, pieces, train, streams, options, options.thread_scratch, out.data());
-  if (const Error* error = std::get_if<Error>(&outcome); error && error->cause.empty()) std::abort();
+  std::vector<std::uint8_t> alone(out.size(), 1);
+  const auto decode = [&](JpegDecoder& with, std::vector<std::uint8_t>& to) {
+    return decode_sample(with, pieces, train, streams, options, options.thread_scratch, to.data());
+  };
+  DecodeOutcome outcome = decode(decoder, out);
+  const Error* error = std::get_if<Error>(&outcome);
+  if (error && error->cause.empty()) std::abort();
+  JpegDecoder fresh;
+  const DecodeOutcome again = decode(fresh, alone);
+  if (again.index() != outcome.index()) std::abort();
+  if (error && std::get<Error>(again).cause != error->cause) std::abort();
+  if (std::holds_alternative<Done>(outcome) && out != alone) std::abort();
   return outcome;
 }
 

@@ -1,11 +1,15 @@
 #include "nodes/decode.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -189,6 +193,35 @@ TEST_CASE("a stop is heeded in the midst of an image, wherever the time goes") {
         CHECK(asked == all);
       }
 }
+
+// Sanitizers need address space of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("memory that the machine does not have is no fault of the image") {
+  Bytes jpeg = make_jpeg({.progressive = true});
+  patch_size(jpeg, {12000, 8000});  // 288 MB of coefficients
+  JpegDecoder decoder;
+  Bytes out;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::ifstream pages("/proc/self/statm");
+    std::size_t now = 0;
+    pages >> now;
+    const rlim_t most = now * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (std::size_t{64} << 20);
+    const rlimit little{most, most};
+    setrlimit(RLIMIT_AS, &little);
+    try {
+      _exit(done(decode_with(decoder, jpeg, true, {.max_scratch = plenty}, plenty, out)) ? 1 : 2);
+    } catch (const std::bad_alloc&) {
+      _exit(42);
+    }
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 42);  // fails the run instead of changing its batches
+}
+#endif
 
 TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {
   const Bytes jpeg = make_jpeg({.size = {1200, 900}, .progressive = true});
