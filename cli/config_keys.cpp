@@ -61,7 +61,7 @@ const std::vector<Key> keys{
      .unit = "pixels",
      .meaning = "An image of more pixels, width times height by its header, counts as bad and is not decoded: a file "
                 "of a hundred bytes can claim four thousand million of them, each of which takes time. The default is "
-                "where Pillow refuses an image as a decompression bomb; such an image takes about a second."},
+                "where Pillow refuses an image as a decompression bomb: twice its MAX_IMAGE_PIXELS."},
     {.name = "data.max_bad", .slot = at<&Config::data, &Config::Data::max_bad>, .limits = {0, 1},
      .unit = "share of an epoch",
      .meaning = "The run stops when more images than this cannot be used; up to there, training replaces "
