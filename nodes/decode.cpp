@@ -5,7 +5,7 @@
 
 #include "nodes/resample.hpp"
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {
