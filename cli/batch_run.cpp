@@ -4,9 +4,10 @@
 
 #include <iostream>
 
-#include "cli/commands.hpp"
+#include "cli/ending.hpp"
 #include "cli/signals.hpp"
 #include "cli/step_options.hpp"
+#include "cli/synth_tree.hpp"
 #include "graph/pipeline.hpp"
 
 namespace sluice {

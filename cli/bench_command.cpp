@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/run_plan.hpp"
 #include "cli/step_options.hpp"
+#include "graph/text.hpp"
 #include "nodes/random.hpp"
 
 namespace sluice {

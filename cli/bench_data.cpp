@@ -15,6 +15,7 @@
 #include "cli/full_decode.hpp"
 #include "cli/pixel_difference.hpp"
 #include "graph/pipeline.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

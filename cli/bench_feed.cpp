@@ -17,6 +17,7 @@
 #include "cli/slow_storage.hpp"
 #include "graph/diagnosis.hpp"
 #include "graph/pipeline.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "cli/config.hpp"
+#include "cli/ending.hpp"
 #include "cli/place.hpp"
 #include "cli/range_test.hpp"
 #include "cli/slow_storage.hpp"
 #include "cli/synth.hpp"
+#include "cli/synth_tree.hpp"
+#include "model/version.hpp"
 
 namespace sluice {
-
-enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2 };
-
-struct ConfigArguments {
-  std::string file;
-  std::vector<std::string> sets;
-};
 
 struct TrainArguments {
   std::string resume;
@@ -104,16 +100,9 @@ struct FeedBench {
 };
 // How well the data path feeds a consumer of a given speed.
 int bench_feed_command(ConfigArguments arguments, const FeedBench& bench);
-[[nodiscard]] std::string version_text();
-
 // The configuration, or nothing after its errors have been printed.
 [[nodiscard]] std::optional<Config> load_or_complain(const ConfigArguments& arguments);
-void complain(const Error& error);  // "sluice: ..." on stderr
 
-// The tree that data.synth stands for, if it is not there yet.
-Status make_synth_tree(const Config& config);
-// The same, unless data.train is there already: for commands that need nothing else.
-Status make_training_tree(const Config& config);
 // Data of one's own (--set data.train=DIR) are not to be made, whatever a preset makes.
 void use_own_data(ConfigArguments& arguments);
 

@@ -1,11 +1,8 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "model/version.hpp"
 
 namespace sluice {
-
-void complain(const Error& error) { std::cerr << "sluice: " << error.text() << "\n"; }
 
 std::optional<Config> load_or_complain(const ConfigArguments& arguments) {
   Loaded loaded = load_config(arguments.file, arguments.sets);
@@ -16,14 +13,6 @@ std::optional<Config> load_or_complain(const ConfigArguments& arguments) {
     return std::nullopt;
   }
   return loaded.config;
-}
-
-std::string version_text() {
-  const Versions v = versions();
-  std::string text = std::string("sluice ") + SLUICE_VERSION + ", libtorch " + v.torch;
-  text += v.cuda.empty() ? ", CPU build" : ", CUDA " + v.cuda;
-  if (!v.nccl.empty()) text += ", NCCL " + v.nccl;
-  return text;
 }
 
 }  // namespace sluice

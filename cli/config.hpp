@@ -86,6 +86,12 @@ struct Config {
   } log;
 };
 
+// Where a configuration comes from.
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> sets;  // the words after `--set`
+};
+
 struct Loaded {
   Config config;
   std::vector<Error>

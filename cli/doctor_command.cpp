@@ -12,6 +12,7 @@
 #include "cli/doctor_step.hpp"
 #include "cli/doctor_storage.hpp"
 #include "cli/rendezvous.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

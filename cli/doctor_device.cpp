@@ -1,6 +1,6 @@
 #include "cli/doctor_device.hpp"
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 #include "model/device.hpp"
 #include "model/nvml.hpp"
 #include "nodes/step.hpp"

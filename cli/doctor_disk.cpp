@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

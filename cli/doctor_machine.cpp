@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

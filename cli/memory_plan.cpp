@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/chunks.hpp"
+#include "graph/text.hpp"
 #include "model/activations.hpp"
 
 namespace sluice {

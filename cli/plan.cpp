@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/step_options.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

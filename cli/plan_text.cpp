@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/plan.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/commands.hpp"
+#include "cli/ending.hpp"
 
 namespace sluice {
 

@@ -1,4 +1,5 @@
 #include "cli/run_plan.hpp"
+#include "graph/text.hpp"
 
 #include <algorithm>
 

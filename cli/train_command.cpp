@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "cli/commands.hpp"
 #include "cli/launch.hpp"
 #include "cli/memory_watch.hpp"
 #include "cli/rank_watch.hpp"

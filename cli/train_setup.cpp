@@ -6,7 +6,10 @@
 
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
+#include "cli/synth_tree.hpp"
+#include "graph/text.hpp"
 #include "model/checksum.hpp"
+#include "model/version.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/config.hpp"
 #include "cli/run_plan.hpp"
 #include "cli/trainer.hpp"
 

@@ -1,4 +1,5 @@
 #include "cli/tune_plan.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,7 @@
 #include "graph/layout.hpp"
 
 #include "graph/chunks.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 

@@ -6,6 +6,7 @@
 #include "graph/chunks.hpp"
 #include "graph/sample.hpp"
 #include "graph/slots.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {
@@ -17,16 +18,6 @@ constexpr std::size_t auto_read_ahead = 512;
 constexpr unsigned least_slots = 2;
 
 }  // namespace
-
-std::string readable_bytes(std::size_t bytes) {
-  char text[32];
-  const double kib = static_cast<double>(bytes) / 1024.0;
-  if (kib < 1024)
-    std::snprintf(text, sizeof text, "%.0f KiB", kib);
-  else
-    std::snprintf(text, sizeof text, "%.1f MiB", kib / 1024);
-  return text;
-}
 
 std::size_t BudgetSplit::total() const {
   return index + scratch + copies + lane + tickets + slots * slot_bytes + chunks * ChunkPool::chunk_bytes;

@@ -41,6 +41,4 @@ struct BudgetSplit {
 
 [[nodiscard]] Result<BudgetSplit> split_budget(const SplitRequest& request);
 
-[[nodiscard]] std::string readable_bytes(std::size_t bytes);  // "38.5 MiB"; below one MiB "256 KiB"
-
 }  // namespace sluice

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "nodes/metrics.hpp"
+#include "graph/values.hpp"
 
 namespace sluice {
 

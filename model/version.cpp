@@ -25,4 +25,12 @@ Versions versions() {
   return found;
 }
 
+std::string version_text() {
+  const Versions v = versions();
+  std::string text = std::string("sluice ") + SLUICE_VERSION + ", libtorch " + v.torch;
+  text += v.cuda.empty() ? ", CPU build" : ", CUDA " + v.cuda;
+  if (!v.nccl.empty()) text += ", NCCL " + v.nccl;
+  return text;
+}
+
 }  // namespace sluice

@@ -13,5 +13,6 @@ struct Versions {
 };
 
 [[nodiscard]] Versions versions();
+[[nodiscard]] std::string version_text();  // all of them and the program's own, in a line
 
 }  // namespace sluice

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 

@@ -5,19 +5,10 @@
 
 #include <array>
 
+#include "graph/box.hpp"
 #include "nodes/random.hpp"
 
 namespace sluice {
-
-struct ImageSize {
-  int width = 0, height = 0;
-  bool operator==(const ImageSize&) const = default;
-};
-
-struct Box {
-  int x = 0, y = 0, width = 0, height = 0;
-  bool operator==(const Box&) const = default;
-};
 
 // Resample `region` of the source image to the size `to`; of that, only `window` goes out.
 struct View {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 #include "nodes/jpeg_frame.hpp"
 #include "nodes/resample.hpp"
 

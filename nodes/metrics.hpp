@@ -7,10 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+#include "graph/values.hpp"
 
-using Values =
-    std::vector<std::pair<std::string, double>>;  // "train/loss" and its value, in the order of giving
+namespace sluice {
 
 struct Record {
   std::string event;  // "train", "val", "epoch", "end", ...

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "nodes/crop.hpp"
+#include "graph/box.hpp"
 #include "nodes/random.hpp"
 
 namespace sluice {

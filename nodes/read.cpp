@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "graph/descriptor.hpp"
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

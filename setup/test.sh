@@ -24,10 +24,7 @@ build_sanitized() {
 test_quick() {
   ensure_tools
   with_build_lock build_cpu
-  with_build_lock build_sanitized
   run_tests build --suite quick
-  run_tests build-asan --suite quick
-  run_tests build-tsan graph
 }
 
 test_long() {
@@ -39,7 +36,8 @@ test_long() {
   with_build_lock build_sanitized
   with_build_lock build_cuda
   run_tests build --suite long
-  run_tests build-asan --suite long
+  run_tests build-asan
+  run_tests build-tsan graph
   run_tests build-cuda model cuda
 }
 

@@ -12,6 +12,7 @@
 #include "cli/run_plan.hpp"
 #include "cli/synth.hpp"
 #include "graph/pipeline.hpp"
+#include "graph/text.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 #include "tests/support/watchdog.hpp"

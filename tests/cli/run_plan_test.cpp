@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/chunks.hpp"
+#include "graph/text.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;

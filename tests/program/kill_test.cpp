@@ -1,9 +1,12 @@
-// `kill -9` at any moment loses nothing: a run that is resumed ends with the records of one that was never
-// killed.
+// `kill -9` at any moment loses nothing: a run that is resumed ends with the records and the weights of one
+// that was never killed.
 #include <doctest/doctest.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <random>
 
 #include "tests/program/place.hpp"
@@ -36,65 +39,113 @@ std::vector<nlohmann::json> timeless(const Place& place, const std::string& run)
   return records;
 }
 
+// When a kill comes: once the run has made some more records, while a checkpoint is being written, right
+// after a new one has taken its name, or any time after the start, before the first step too.
+enum class Moment { record, writing, published, any };
+constexpr std::array<Moment, 4> moments = {Moment::record, Moment::writing, Moment::published, Moment::any};
+
 class Killer {
  public:
-  explicit Killer(unsigned seed) : random_(seed) {}
+  Killer(unsigned seed, const Place& place, const std::string& name, int epochs)
+      : random_(seed), place_(place), folder_(place.runs() / name), on_(words(name, epochs)) {
+    on_.insert(on_.end(), {"--resume", "auto"});
+  }
 
-  // Starts the run, or goes on with it, and kills it: either when it has made some more records, or while it
-  // writes a checkpoint. False if it came to its end first.
-  bool once(const Place& place, const std::string& name, int epochs, bool while_writing) {
-    const fs::path folder = place.runs() / name;
-    std::vector<std::string> on = words(name, epochs);
-    on.insert(on.end(), {"--resume", "auto"});
-    const auto lines = [file = folder / "metrics.jsonl"] {
-      const std::string text = fs::exists(file) ? read_text(file) : "";
-      return std::count(text.begin(), text.end(), '\n');
-    };
-    const auto until = lines() + 1 + static_cast<long>(random_() % 7);
-    const auto writing = [partial = folder / "checkpoints" / "last.ckpt.partial", more = random_() % 3,
-                          was = false, seen = 0u]() mutable {
-      const bool is = fs::exists(partial);
-      seen += is && !was;
-      was = is;
-      return is && seen > more;
-    };
-    const Ended ended =
-        place.train(on, while_writing ? send_signal(SIGKILL, writing)
-                                      : send_signal(SIGKILL, [=] { return lines() >= until; }));
+  // Starts the run, or goes on with it, and kills it. False if it came to its end first.
+  bool once(Moment moment) {
+    const Ended ended = place_.train(on_, send_signal(SIGKILL, ready(moment)));
     INFO(ended.err);
     REQUIRE((ended.code == 0 || ended.code == 128 + SIGKILL));
     return ended.code != 0;
   }
 
+  Ended to_the_end() { return place_.train(on_); }
+
  private:
+  std::function<bool()> ready(Moment moment) {
+    const fs::path last = folder_ / "checkpoints" / "last.ckpt";
+    switch (moment) {
+      case Moment::record: {
+        const auto lines = [file = folder_ / "metrics.jsonl"] {
+          const std::string text = fs::exists(file) ? read_text(file) : "";
+          return std::count(text.begin(), text.end(), '\n');
+        };
+        return [=, until = lines() + 1 + static_cast<long>(random_() % 7)] { return lines() >= until; };
+      }
+      case Moment::writing:
+        return
+            [partial = fs::path(last) += ".partial", more = random_() % 3, was = false, seen = 0u]() mutable {
+              const bool is = fs::exists(partial);
+              seen += is && !was;
+              was = is;
+              return is && seen > more;
+            };
+      case Moment::published:
+        return [last, before = written(last)] { return written(last) != before; };
+      case Moment::any:
+        break;
+    }
+    return [until = std::chrono::steady_clock::now() + std::chrono::milliseconds(random_() % 2500)] {
+      return std::chrono::steady_clock::now() >= until;
+    };
+  }
+
+  static fs::file_time_type written(const fs::path& file) {
+    std::error_code none;
+    return fs::last_write_time(file, none);
+  }
+
   std::minstd_rand random_;
+  const Place& place_;
+  fs::path folder_;
+  std::vector<std::string> on_;
 };
 
-void killed_and_resumed(unsigned seed, int epochs, int kills) {
-  const Place place;
-  const Ended whole = place.train(words("whole", epochs));
-  INFO(whole.err);
-  REQUIRE(whole.code == 0);
-  Killer killer(seed);
-  int killed = 0;
-  bool going = true;
-  for (int i = 0; i < kills && going; ++i) {
-    going = killer.once(place, "killed", epochs, i % 2 == 1);
-    killed += going;
-  }
-  CAPTURE(killed);
-  CHECK(killed >= (kills + 1) / 2);  // a kill may come too late, but not most of them
-  if (going) {
-    std::vector<std::string> on = words("killed", epochs);
-    on.insert(on.end(), {"--resume", "auto"});
-    REQUIRE(place.train(on).code == 0);
-  }
-  const std::vector<nlohmann::json> a = timeless(place, "whole"), b = timeless(place, "killed");
+std::string weights(const Place& place, const std::string& run, bool averaged) {
+  std::vector<std::string> words = {"export", "runs/" + run + "/checkpoints/last.ckpt", "-o",
+                                    run + ".safetensors"};
+  if (averaged) words.push_back("--ema");
+  REQUIRE(place.run(words).code == 0);
+  return read_text(place.folder / (run + ".safetensors"));
+}
+
+void same_ends(const Place& place, const std::string& run, const std::string& other) {
+  const std::vector<nlohmann::json> a = timeless(place, run), b = timeless(place, other);
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     CAPTURE(i);
     CHECK(a[i].dump() == b[i].dump());
   }
+  for (const bool averaged : {false, true}) {
+    const bool same = weights(place, run, averaged) == weights(place, other, averaged);
+    CAPTURE(averaged);
+    CHECK(same);
+  }
+}
+
+// Runs that are killed again and again, until `kills` have hit; returns how many runs came to their end.
+int killed_and_resumed(unsigned seed, int epochs, int kills) {
+  const Place place;
+  const Ended whole = place.train(words("whole", epochs));
+  INFO(whole.err);
+  REQUIRE(whole.code == 0);
+  int ends = 0;
+  for (int killed = 0; killed < kills; ++ends) {
+    REQUIRE(ends < kills);  // else kills hardly ever hit
+    const std::string name = "killed-" + std::to_string(ends);
+    Killer killer(seed + static_cast<unsigned>(ends), place, name, epochs);
+    bool going = true;
+    while (killed < kills &&
+           (going = killer.once(moments[static_cast<std::size_t>(killed) % moments.size()])))
+      ++killed;
+    if (going) {
+      const Ended ended = killer.to_the_end();
+      INFO(ended.err);
+      REQUIRE(ended.code == 0);
+    }
+    same_ends(place, "whole", name);
+  }
+  return ends;
 }
 
 }  // namespace
@@ -104,10 +155,8 @@ TEST_CASE("train: killed at random steps and amid a checkpoint, a resumed run en
 }
 
 TEST_SUITE("long") {
-  TEST_CASE("train: killed twenty times, runs still end with the same records") {
-    for (const unsigned seed : {2u, 3u, 4u, 5u}) {
-      CAPTURE(seed);
-      killed_and_resumed(seed, 6, 5);
-    }
+  TEST_CASE("train: killed a hundred times, runs still end with the same records and weights") {
+    const int ends = killed_and_resumed(2, 20, 100);
+    std::printf("kill storm: 100 kills, %d runs, records and weights as without\n", ends);
   }
 }
