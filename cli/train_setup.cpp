@@ -7,6 +7,7 @@
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
 #include "model/checksum.hpp"
+#include "model/heartbeat.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -132,8 +133,10 @@ Status share_run(TrainerOptions& o, const DataSets& sets) {
       return Error{"ranks", rank,
                    key + " is " + value.dump() + ", and " + first["shape"][key].dump() + " on rank 0",
                    "give all ranks the same configuration and data"};
-  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same)
+  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same) {
+    same.error().cause = told_by_peer(same.error().cause);
     return same;
+  }
   o.folder = first["folder"].get<std::string>();
   if (first["state"].is_null()) return Done{};
   o.resume.emplace();
