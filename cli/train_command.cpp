@@ -275,7 +275,11 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
     Result<std::shared_ptr<Ranks>> joined =
         Ranks::join({place, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
                      [] { return caught_signal() != 0; }});
-    if (!joined) return refuse(joined.error());
+    if (!joined) {
+      refuse(joined.error());
+      std::cerr.flush();
+      _exit(exit_usage);  // a thread may be left behind in torch, and what it uses must not be taken down
+    }
     ranks = std::move(*joined);
   }
   RankWatch watch(ranks);

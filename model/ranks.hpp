@@ -27,8 +27,8 @@ struct RanksOptions {
 
 class Ranks {
  public:
-  // Waits until all are there, for as long as `timeout` in all and a moment more. A process that is given up
-  // waiting for may leave a thread behind, and had better end.
+  // Waits until all are there, for `timeout` in all and a moment more. Where that was not enough, a thread
+  // may be left behind that hangs in torch.
   static Result<std::shared_ptr<Ranks>> join(const RanksOptions& options);
   ~Ranks();
   Ranks(const Ranks&) = delete;

@@ -12,9 +12,10 @@ namespace sluice {
 using namespace std::chrono_literals;
 
 std::string shown(std::string text, const std::string& secret) {
+  const std::string instead = "(secret)";
   if (!secret.empty())
-    for (std::size_t at; (at = text.find(secret)) != std::string::npos;)
-      text.replace(at, secret.size(), "(secret)");
+    for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += instead.size())
+      text.replace(at, secret.size(), instead);
   return told_by_peer(text);
 }
 

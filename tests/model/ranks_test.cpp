@@ -115,26 +115,26 @@ TEST_CASE("ranks: who has the port and is no store is given up after the time fo
     const test::Watchdog watchdog("rendezvous");
     const test::NoStore peer(manner);
     RanksOptions o = options(1, 2, peer.port);
-    o.timeout = 500ms;
+    o.timeout = 200ms;
     const auto joined = Ranks::join(o);
     CHECK(peer.visitors() > 0);
     REQUIRE(!joined);
     CHECK(joined.error().subject == "127.0.0.1:" + std::to_string(peer.port));
-    CHECK(joined.error().cause.find("within 0.5 s") != std::string::npos);
+    CHECK(joined.error().cause.find("within 0.2 s") != std::string::npos);
   }
 }
 
 TEST_CASE("ranks: a rank whose peers do not come is told so after the same time") {
   const test::Watchdog watchdog("rendezvous");
   RanksOptions o = options(0, 3, test::free_port());
-  o.timeout = 500ms;
+  o.timeout = 1s;
   const auto joined = Ranks::join(o);
   REQUIRE(!joined);
-  CHECK(joined.error().text().starts_with("ranks: rank 1, 2: did not come within 0.5 s"));
+  CHECK(joined.error().text().starts_with("ranks: rank 1, 2: did not come within 1 s"));
 }
 
 TEST_CASE("ranks: what others tell is shown in one line, without control characters") {
-  together(2, 1200ms, [&](const std::shared_ptr<Ranks>& ranks, int rank) {
+  together(2, 6s, [&](const std::shared_ptr<Ranks>& ranks, int rank) {
     if (rank == 0) return ranks->fail({"decode", "a\nb\x1b[2J\xff.jpg", "not a JPEG", ""});
     const Status met = ranks->meet("never");
     REQUIRE(!met);

@@ -124,22 +124,24 @@ TEST_CASE("ranks: on one host nobody listens beyond loopback, and what a strange
   REQUIRE(place.train(two_ranks("whole", longer)).code == 0);
   std::vector<std::string> listening;
   std::string read_back;
-  const Ended attacked = place.train(
-      two_ranks("attacked", longer),
-      {"",
-       [&](pid_t launcher) {
-         const pid_t first = rank_process(launcher, 0);
-         for (const pid_t p : {launcher, first, rank_process(launcher, 1)})
-           for (const auto& at : listeners(p)) listening.push_back(at);
-         const std::string port = variable_of(first, "MASTER_PORT");
-         REQUIRE(!port.empty());
-         Stranger stranger("127.0.0.1", static_cast<std::uint16_t>(std::stoi(port)));
-         REQUIRE(stranger.connected());
-         for (const char* key : {"fail/0", "fail/1", "left/0", "left/1", "gone/0", "gone/1", "beat/1"})
-           stranger.set("/sluice/0/" + std::string(key), "by a stranger");
-         read_back = stranger.get("/sluice/0/fail/1");
-       },
-       after_records(place, "attacked", 1)});
+  const auto attack = [&](pid_t launcher) {
+    const pid_t first = rank_process(launcher, 0);
+    for (const pid_t process : {launcher, first, rank_process(launcher, 1)})
+      for (const std::string& at : listeners(process)) listening.push_back(at);
+    const std::string port = variable_of(first, "MASTER_PORT");
+    REQUIRE(!port.empty());
+    Stranger stranger("127.0.0.1", static_cast<std::uint16_t>(std::stoi(port)));
+    REQUIRE(stranger.connected());
+    for (const char* key : {"fail/0", "fail/1", "left/0", "left/1", "gone/0", "gone/1", "beat/1"})
+      stranger.set("/sluice/0/" + std::string(key), "by a stranger");
+    read_back = stranger.get("/sluice/0/fail/1");
+    for (const std::string& at : listening) {  // Gloo's as well
+      Stranger babbler("127.0.0.1", static_cast<std::uint16_t>(std::stoi(at.substr(at.rfind(':') + 1))));
+      babbler.set(std::string(1000, '\xff'), "GET / HTTP/1.1\r\n\r\n");
+    }
+  };
+  const Ended attacked =
+      place.train(two_ranks("attacked", longer), {"", attack, after_records(place, "attacked", 1)});
   INFO(attacked.err);
   CHECK(read_back == "by a stranger");  // the store has heard it
   CHECK(attacked.code == 0);
