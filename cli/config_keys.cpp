@@ -212,8 +212,9 @@ const std::vector<Key> keys{
 
     {.name = "dist.timeout", .slot = at<&Config::dist, &Config::Dist::timeout>, .limits = {0.1, 1e6},
      .unit = "seconds",
-     .meaning = "How long a rank waits for the others to arrive, and for an exchange with them. A rank that "
-                "only reads slowly must not be given up, so this is longer than `dist.heartbeat`."},
+     .meaning = "How long a rank waits until all have found each other, as one limit for all of it, and for an "
+                "exchange with them. A rank that only reads slowly must not be given up, so this is longer than "
+                "`dist.heartbeat`."},
     {.name = "dist.heartbeat", .slot = at<&Config::dist, &Config::Dist::heartbeat>, .limits = {0.1, 1e6},
      .unit = "seconds",
      .meaning = "A rank that gives no sign of life for so long (killed, frozen, cut off) is lost; the others "

@@ -1,12 +1,10 @@
 #include "cli/launch.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +17,7 @@
 #include <optional>
 
 #include "cli/prefixed_lines.hpp"
+#include "model/listener.hpp"
 
 namespace sluice {
 namespace {
@@ -29,6 +28,18 @@ constexpr const char* launcher_variable = "SLUICE_LAUNCHER";
 Error no_process(int rank, int error) {
   return {"launch", "rank " + std::to_string(rank), std::string("cannot be started: ") + std::strerror(error),
           ""};
+}
+
+// 128 random bits.
+Result<std::string> random_text() {
+  std::array<unsigned char, 16> bits{};
+  if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+    return Error{"launch", "", std::string("the kernel gives no random numbers: ") + std::strerror(errno),
+                 ""};
+  std::string text;
+  for (const unsigned char byte : bits)
+    for (const int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
+  return text;
 }
 
 // One rank's process, with the reading ends of its output.
@@ -83,7 +94,9 @@ class Signals {
 
 class Launcher {
  public:
-  explicit Launcher(const LaunchOptions& options) : o_(options) {}
+  // The listener, if there is one, is for rank 0.
+  Launcher(const LaunchOptions& options, std::optional<Listener> listener)
+      : o_(options), listener_(std::move(listener)) {}
 
   int run() {
     for (int local = 0; local < o_.hosts.devices; ++local)
@@ -92,6 +105,7 @@ class Launcher {
         fail(1);
         break;
       }
+    listener_.reset();  // it ends with rank 0
     while (std::ranges::any_of(children_, &Child::alive)) {
       listen();
       while (const std::optional<int> signal = signals_.next()) heed(*signal);
@@ -130,6 +144,9 @@ class Launcher {
     Environment environment = this_environment();
     for (auto& [name, value] : rank_environment(o_.hosts, local)) environment[name] = value;
     environment[launcher_variable] = std::to_string(getpid());
+    environment.erase(listener_variable);
+    const bool listens = listener_ && rank_of(local) == 0;
+    if (listens) environment[listener_variable] = std::to_string(listener_->descriptor());
     std::vector<std::string> entries;
     for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
     const auto pointers = [](const std::vector<std::string>& texts) {
@@ -142,6 +159,8 @@ class Launcher {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, err, 2);
+    // Onto itself: it stays open in the child, under the same number.
+    if (listens) posix_spawn_file_actions_adddup2(&actions, listener_->descriptor(), listener_->descriptor());
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     sigset_t defaults;
@@ -238,6 +257,7 @@ class Launcher {
   void say(const std::string& text) const { write_all(o_.err, "sluice: " + text + "\n"); }
 
   const LaunchOptions& o_;
+  std::optional<Listener> listener_;
   Signals signals_;
   std::vector<Child> children_;
   std::optional<Clock::time_point> deadline_;
@@ -247,16 +267,19 @@ class Launcher {
 }  // namespace
 
 int launch(const LaunchOptions& options) {
+  if (options.hosts.nodes > 1) return Launcher(options, std::nullopt).run();
   LaunchOptions o = options;
-  if (o.hosts.port == 0) {
-    const Result<std::uint16_t> port = free_port();
-    if (!port) {
-      write_all(o.err, "sluice: " + port.error().text() + "\n");
-      return 1;
-    }
-    o.hosts.port = *port;
-  }
-  return Launcher(o).run();
+  const auto refuse = [&](const Error& error) {
+    write_all(o.err, "sluice: " + error.text() + "\n");
+    return 1;
+  };
+  const Result<std::string> secret = random_text();
+  if (!secret) return refuse(secret.error());
+  Result<Listener> listener = listen_on(o.hosts.address, o.hosts.port, Audience::this_host);
+  if (!listener) return refuse(listener.error());
+  o.hosts.secret = *secret;
+  o.hosts.port = listener->port();
+  return Launcher(o, std::move(*listener)).run();
 }
 
 bool follow_launcher(const Environment& environment) {
@@ -265,21 +288,6 @@ bool follow_launcher(const Environment& environment) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (std::to_string(getppid()) != found->second) std::raise(SIGTERM);  // it was gone before
   return true;
-}
-
-Result<std::uint16_t> free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const bool found =
-      fd >= 0 && bind(fd, generic, sizeof address) == 0 && getsockname(fd, generic, &size) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (!found) return Error{"launch", "127.0.0.1", std::string("no free port: ") + std::strerror(error), ""};
-  return ntohs(address.sin_port);
 }
 
 }  // namespace sluice

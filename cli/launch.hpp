@@ -18,14 +18,14 @@ struct LaunchOptions {
   int out = 1, err = 2;                     // where output goes
 };
 
+// Ranks that are all on this host get a secret of their own through their environment, and rank 0 a socket
+// that listens on loopback already: the port cannot be taken by somebody else in between.
+//
 // The exit code: 0 if all ranks ended so, else that of the first that did not (128 + signal if it was
 // killed). SIGINT and SIGTERM are passed on to the ranks.
 [[nodiscard]] int launch(const LaunchOptions& options);
 
 // In a rank: whether launch() started it. If so, it gets SIGTERM when the launcher is gone.
 bool follow_launcher(const Environment& environment);
-
-// A port of this host that nobody listens on.
-[[nodiscard]] Result<std::uint16_t> free_port();
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 #include "cli/place.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::uint16_t usual_port = 29500;  // torchrun's
 constexpr int most_ranks = 1'000'000;
+constexpr std::size_t shortest_secret = 16, longest_secret = 256;
 
 const std::string* find(const Environment& e, const char* name) {
   const auto found = e.find(name);
@@ -52,6 +54,18 @@ Result<std::optional<int>> either(const std::optional<int>& asked, const char* o
   const Result<int> value = number(name, *text, low, high);
   if (!value) return value.error();
   return std::optional(*value);
+}
+
+// Empty if there is none.
+Result<std::string> secret_from(const Environment& e) {
+  const std::string* text = find(e, "SLUICE_SECRET");
+  if (!text) return std::string();
+  const bool readable = std::ranges::all_of(*text, [](char c) { return c > ' ' && c < '\x7f' && c != '/'; });
+  if (readable && text->size() >= shortest_secret && text->size() <= longest_secret) return *text;
+  return Error{"launch", "SLUICE_SECRET",
+               "is not " + std::to_string(shortest_secret) + " to " + std::to_string(longest_secret) +
+                   " letters, digits and signs without spaces and slashes",
+               "openssl rand -hex 16 makes one"};
 }
 
 Status find_store(Hosts& hosts, const Environment& e) {
@@ -101,6 +115,17 @@ Result<std::optional<Place>> place_from(const Environment& e) {
   const std::string* agent = find(e, "TORCHELASTIC_USE_AGENT_STORE");
   p.store_elsewhere = agent && *agent == "True";
   if (const std::string* attempt = find(e, "TORCHELASTIC_RESTART_COUNT")) p.attempt = *attempt;
+  if (const std::string* run = find(e, "TORCHELASTIC_RUN_ID")) p.attempt = *run + "/" + p.attempt;
+  const Result<std::string> secret = secret_from(e);
+  if (!secret) return secret.error();
+  p.secret = *secret;
+  if (const std::string* listen = find(e, "SLUICE_LISTEN")) p.listen = *listen;
+  if (p.all_on_this_host() && !p.store_elsewhere && p.listen.empty()) p.address = "127.0.0.1";
+  if (const std::string* text = find(e, listener_variable)) {
+    const Result<int> listener = number(listener_variable, *text, 0, 1 << 20);
+    if (!listener) return listener.error();
+    p.listener = *listener;
+  }
   return std::optional(p);
 }
 
@@ -121,18 +146,31 @@ Result<Hosts> hosts_from(const Environment& e, const LaunchArguments& asked) {
   hosts.devices = asked.devices.value_or(1);
   if (hosts.devices < 1 || hosts.devices > most_ranks / hosts.nodes)
     return outside("--devices", std::to_string(hosts.devices), 1, most_ranks / hosts.nodes);
-  if (hosts.nodes > 1)
-    if (Status found = find_store(hosts, e); !found) return found.error();
+  if (hosts.nodes == 1) return hosts;  // its launcher thinks of a secret
+  if (Status found = find_store(hosts, e); !found) return found.error();
+  const Result<std::string> secret = secret_from(e);
+  if (!secret) return secret.error();
+  hosts.secret = *secret;
   return hosts;
 }
 
+std::string trust_warning(const Place& place) {
+  if (place.all_on_this_host() || !place.secret.empty()) return "";
+  return "launch: SLUICE_SECRET: is not set, so whoever reaches " + place.address + " port " +
+         std::to_string(place.port) +
+         " can speak for a rank; set the same random text on all hosts (openssl rand -hex 16), and keep the "
+         "port in a network of your own (docs/multi-node.md)";
+}
+
 Environment rank_environment(const Hosts& hosts, int local) {
-  return {{"RANK", std::to_string(hosts.node_rank * hosts.devices + local)},
-          {"WORLD_SIZE", std::to_string(hosts.world())},
-          {"LOCAL_RANK", std::to_string(local)},
-          {"LOCAL_WORLD_SIZE", std::to_string(hosts.devices)},
-          {"MASTER_ADDR", hosts.address},
-          {"MASTER_PORT", std::to_string(hosts.port)}};
+  Environment all = {{"RANK", std::to_string(hosts.node_rank * hosts.devices + local)},
+                     {"WORLD_SIZE", std::to_string(hosts.world())},
+                     {"LOCAL_RANK", std::to_string(local)},
+                     {"LOCAL_WORLD_SIZE", std::to_string(hosts.devices)},
+                     {"MASTER_ADDR", hosts.address},
+                     {"MASTER_PORT", std::to_string(hosts.port)}};
+  if (!hosts.secret.empty()) all["SLUICE_SECRET"] = hosts.secret;
+  return all;
 }
 
 }  // namespace sluice

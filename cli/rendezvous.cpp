@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "graph/descriptor.hpp"
+#include "model/listener.hpp"
 
 namespace sluice {
 namespace {
@@ -52,20 +53,13 @@ Reach try_one(const addrinfo& at, std::chrono::milliseconds patience) {
   }
 }
 
-void look_at_port(Checklist& list, const std::string& who, const std::string& address, std::uint16_t port) {
-  const std::string text = std::to_string(port);
-  if (const int error = port_error(port))
-    return list.fail(
-        "rendezvous", who + " cannot listen on port " + text + ": " + std::strerror(error),
-        "end what has it (ss -ltnp 'sport = :" + text + "'), or set MASTER_PORT to another on all hosts");
-  if (!resolve(address, port))
-    return list.fail("rendezvous", "MASTER_ADDR " + address + " is no known host", "check the name or DNS");
-  if (!is_own_address(address))
-    return list.warn("rendezvous",
-                     who + " can listen on port " + text + ", but MASTER_ADDR " + address +
-                         " is not an address of this host",
-                     "set MASTER_ADDR to this host, or start rank 0 there");
-  list.ok("rendezvous", who + " can listen on " + address + " port " + text);
+void look_at_port(Checklist& list, const std::string& who, const std::string& name, std::uint16_t port,
+                  Audience audience) {
+  const Result<Listener> tried = listen_on(name, port, audience);
+  if (!tried)
+    return list.fail("rendezvous", who + ": " + tried.error().subject + " " + tried.error().cause,
+                     tried.error().hint);
+  list.ok("rendezvous", who + " can listen on " + name + " port " + std::to_string(port));
 }
 
 void look_at_way(Checklist& list, const std::string& who, const std::string& address, std::uint16_t port,
@@ -106,15 +100,6 @@ int port_error(std::uint16_t port) {
   return fine ? 0 : errno;
 }
 
-bool is_own_address(const std::string& name) {
-  const Addresses found = resolve(name, 0);
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    const Descriptor fd(open_socket(at->ai_family));
-    if (fd.get() >= 0 && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0) return true;
-  }
-  return false;
-}
-
 Reach reach(const std::string& name, std::uint16_t port, std::chrono::milliseconds patience) {
   const Addresses found = resolve(name, port);
   if (!found) return Reach::no_such_name;
@@ -133,15 +118,20 @@ void look_at_rendezvous(Checklist& list, const Environment& environment, std::ch
   if (*place) {
     const Place& p = **place;
     const std::string who = "rank " + std::to_string(p.rank) + " of " + std::to_string(p.world);
-    return p.first() && !p.store_elsewhere ? look_at_port(list, who, p.address, p.port)
-                                           : look_at_way(list, who, p.address, p.port, patience);
+    return p.first() && !p.store_elsewhere
+               ? look_at_port(list, who, p.listen.empty() ? p.address : p.listen, p.port,
+                              p.all_on_this_host() ? Audience::this_host : Audience::other_hosts)
+               : look_at_way(list, who, p.address, p.port, patience);
   }
   const Result<Hosts> hosts = hosts_from(environment, {});
   if (!hosts) return list.fail("rendezvous", hosts.error());
   if (hosts->nodes > 1) {
     const std::string who =
         "host " + std::to_string(hosts->node_rank) + " of " + std::to_string(hosts->nodes);
-    return hosts->node_rank == 0 ? look_at_port(list, who, hosts->address, hosts->port)
+    const auto listen = environment.find("SLUICE_LISTEN");
+    const std::string& name =
+        listen == environment.end() || listen->second.empty() ? hosts->address : listen->second;
+    return hosts->node_rank == 0 ? look_at_port(list, who, name, hosts->port, Audience::other_hosts)
                                  : look_at_way(list, who, hosts->address, hosts->port, patience);
   }
   const std::string port = std::to_string(usual_port);

@@ -271,10 +271,16 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
   if (!device) return refuse(device.error());
   std::shared_ptr<Ranks> ranks;
   if (!place.alone()) {
+    if (const std::string warning = trust_warning(place); place.first() && !warning.empty())
+      std::cerr << "sluice: warning: " << warning << "\n";
     Result<std::shared_ptr<Ranks>> joined =
         Ranks::join({place, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
                      [] { return caught_signal() != 0; }});
-    if (!joined) return refuse(joined.error());
+    if (!joined) {
+      refuse(joined.error());
+      std::cerr.flush();
+      _exit(exit_usage);  // a thread may be left behind in torch, and what it uses must not be taken down
+    }
     ranks = std::move(*joined);
   }
   RankWatch watch(ranks);
@@ -311,6 +317,7 @@ int train_command(const ConfigArguments& arguments, const TrainArguments& asked)
     complain(place.error());
     return exit_usage;
   }
+  if (*place && !launched) (*place)->listener = -1;  // some other process's number
   if (*place) return train(*config, arguments, asked.resume, **place);
   const Result<Hosts> hosts = hosts_from(environment, asked.launch);
   if (!hosts) {

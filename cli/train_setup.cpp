@@ -9,6 +9,7 @@
 #include "cli/synth_tree.hpp"
 #include "graph/text.hpp"
 #include "model/checksum.hpp"
+#include "model/heartbeat.hpp"
 #include "model/version.hpp"
 #include "model/weights_file.hpp"
 
@@ -135,8 +136,10 @@ Status share_run(TrainerOptions& o, const DataSets& sets) {
       return Error{"ranks", rank,
                    key + " is " + value.dump() + ", and " + first["shape"][key].dump() + " on rank 0",
                    "give all ranks the same configuration and data"};
-  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same)
+  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same) {
+    same.error().cause = told_by_peer(same.error().cause);
     return same;
+  }
   o.folder = first["folder"].get<std::string>();
   if (first["state"].is_null()) return Done{};
   o.resume.emplace();

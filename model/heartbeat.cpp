@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 
 using namespace std::chrono_literals;
@@ -22,15 +24,16 @@ std::chrono::milliseconds beat_interval(std::chrono::milliseconds limit) {
   return std::clamp<std::chrono::milliseconds>(limit / 6, 1ms, 2000ms);
 }
 
-namespace {
-
-std::string seconds(std::chrono::milliseconds time) {
+std::string seconds_text(std::chrono::milliseconds time) {
   const auto tenths = time.count() / 100;
   const std::string whole = std::to_string(tenths / 10);
   return (tenths % 10 == 0 ? whole : whole + "." + std::to_string(tenths % 10)) + " s";
 }
 
-}  // namespace
+std::string told_by_peer(std::string_view text) {
+  constexpr std::size_t longest = 4000;
+  return printable(text.substr(0, longest)) + (text.size() > longest ? "..." : "");
+}
 
 Heart::Heart(HeartOptions options, BeatStore store) : options_(std::move(options)), store_(std::move(store)) {
   for (int rank = 0; rank < static_cast<int>(options_.hosts.size()); ++rank)
@@ -71,7 +74,7 @@ std::optional<Error> Heart::judge(const std::vector<std::string>& told, std::chr
     const std::string& failure = told.at(others_.size() + i);
     if (failure == no_failure) continue;
     (void)store_.set(seen_key(options_.rank), "1");
-    return Error{"ranks", rank_name(others_[i].rank, options_.hosts), "failed: " + failure, ""};
+    return Error{"ranks", rank_name(others_[i].rank, options_.hosts), "failed: " + told_by_peer(failure), ""};
   }
   std::optional<Error> lost;
   for (std::size_t i = 0; i < others_.size(); ++i) {
@@ -80,7 +83,7 @@ std::optional<Error> Heart::judge(const std::vector<std::string>& told, std::chr
     other.beat = told[i];
     if (!lost && other.silence > options_.limit)
       lost = Error{"ranks", rank_name(other.rank, options_.hosts),
-                   "is lost: it has not been heard of for " + seconds(options_.limit),
+                   "is lost: it has not been heard of for " + seconds_text(options_.limit),
                    "it was killed or frozen, or its host is cut off; start all again with --resume auto"};
   }
   return lost;
@@ -92,7 +95,7 @@ std::optional<Error> Heart::guard(Time now) {
   store_silence_ = answers == std::exchange(answers_seen_, answers) ? store_silence_ + passed : 0ns;
   if (store_silence_ <= options_.limit) return std::nullopt;
   return Error{"ranks", options_.keeper,
-               "the store that it keeps has not answered for " + seconds(options_.limit),
+               "the store that it keeps has not answered for " + seconds_text(options_.limit),
                "it is frozen, or the network is cut; start all again with --resume auto"};
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/result.hpp"
@@ -34,6 +35,9 @@ struct HeartOptions {
 [[nodiscard]] std::string seen_key(int rank);              // that rank knows of a failure
 inline const std::string no_beat = "0", no_failure = "-";  // what the keys hold before the first beat
 [[nodiscard]] std::string rank_name(int rank, const std::vector<std::string>& hosts);  // "rank 2 (host-b)"
+[[nodiscard]] std::string seconds_text(std::chrono::milliseconds time);                // "1.5 s"
+// What another rank says, for a message of this one: one line of bounded length without control characters.
+[[nodiscard]] std::string told_by_peer(std::string_view text);
 [[nodiscard]] std::chrono::milliseconds beat_interval(std::chrono::milliseconds limit);
 
 // What one rank knows of the others. Silence counts only while this rank was awake to hear: after a pause of

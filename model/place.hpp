@@ -13,8 +13,12 @@ struct Place {
   std::uint16_t port = 29500;
   bool store_elsewhere = false;  // torchrun keeps it; else rank 0 does
   std::string attempt = "0";     // what a run before a restart left in the store means nothing to this one
+  std::string secret;  // known to the ranks alone, and in front of every key of the store; may be empty
+  std::string listen;  // of rank 0: where the store listens, if that is not `address`
+  int listener = -1;   // of rank 0: a socket that listens already, from the launcher
 
   [[nodiscard]] bool alone() const { return world == 1; }
+  [[nodiscard]] bool all_on_this_host() const { return local_world == world; }
   [[nodiscard]] bool first() const { return rank == 0; }
 };
 

@@ -1,18 +1,12 @@
 #include "model/ranks.hpp"
 
-#include <unistd.h>
-
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "model/ranks_groups.hpp"
 #include "model/ranks_impl.hpp"
-
-#include <c10/util/Logging.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include "model/ranks_store.hpp"
 
 namespace sluice {
 
@@ -23,53 +17,6 @@ namespace {
 
 // Whoever tells a process to end kills it half a minute later: torchrun does, and so does our own launcher.
 constexpr std::chrono::milliseconds in_a_hurry = 10s;
-
-// Torch's exceptions as our errors; their text has a stack trace after the first line.
-template <class Body>
-auto attempt(const std::string& subject, const std::string& hint, const Body& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const c10::Error& error) {
-    return Error{"ranks", subject, error.what_without_backtrace(), hint};
-  } catch (const std::exception& error) {
-    return Error{"ranks", subject, error.what(), hint};
-  }
-}
-
-std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
-std::string text(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-c10::intrusive_ptr<c10d::Store> connect(const RanksOptions& options, bool server) {
-  c10d::TCPStoreOptions how;
-  how.port = options.place.port;
-  how.isServer = server;
-  how.waitWorkers = false;
-  how.timeout = options.timeout;
-  return c10::make_intrusive<c10d::PrefixStore>(
-      "sluice/" + options.place.attempt, c10::make_intrusive<c10d::TCPStore>(options.place.address, how));
-}
-
-BeatStore beat_store(c10::intrusive_ptr<c10d::Store> store) {
-  return {[store](const std::string& key, const std::string& value) -> Status {
-            return attempt(key, "", [&]() -> Status {
-              store->set(key, bytes(value));
-              return Done{};
-            });
-          },
-          [store](const std::vector<std::string>& keys) -> Result<std::vector<std::string>> {
-            return attempt("heartbeat", "", [&]() -> Result<std::vector<std::string>> {
-              std::vector<std::string> values;
-              for (const auto& value : store->multiGet(keys)) values.push_back(text(value));
-              return values;
-            });
-          }};
-}
 
 // Runs `body` on a thread of its own, for it may hang in the store. False where it says so, has not ended in
 // time, or need not be waited for any longer.
@@ -102,48 +49,6 @@ bool succeeds_within(std::chrono::milliseconds at_most, std::function<bool()> bo
   return answer;
 }
 
-bool all_there(c10d::Store& store, const std::vector<std::string>& keys, Clock::time_point deadline,
-               const std::function<bool()>& hopeless) {
-  for (auto pause = 1ms; !store.check(keys); pause = std::min<std::chrono::milliseconds>(2 * pause, 50ms)) {
-    if (Clock::now() > deadline || hopeless()) return false;
-    std::this_thread::sleep_for(pause);
-  }
-  return true;
-}
-
-// Torch warns of each lost connection with a page of stack trace. What matters of it becomes an error of
-// ours.
-void quieten() {
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
-}
-
-std::string missing(Ranks::Impl& it, const std::vector<std::string>& keys) {
-  std::string list;
-  for (std::size_t rank = 0; rank < keys.size(); ++rank)
-    if (!it.store->check({keys[rank]})) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-  return list;
-}
-
-// Everybody leaves name, address and a first heartbeat in the store, and waits for the others'.
-Status gather(Ranks::Impl& it) {
-  const Place& place = it.options.place;
-  const std::string own = std::to_string(place.rank);
-  if (it.store->add("joined/" + own, 1) > 1)
-    return Error{"ranks", "rank " + own, "is there already",
-                 "an earlier run has not ended yet, or two processes have this number"};
-  it.store->set(beat_key(place.rank), bytes(no_beat));
-  it.store->set(fail_key(place.rank), bytes(no_failure));
-  it.store->set("address/" + own, bytes(local_address(place.address, place.port)));
-  it.store->set("host/" + own, bytes(host_name()));  // the last one: others wait for it
-  const auto keys = it.of_all("host/");
-  if (!all_there(*it.store, keys, Clock::now() + it.options.timeout, [] { return false; }))
-    return Error{"ranks", "rank " + missing(it, keys),
-                 "did not come within " + std::to_string(it.options.timeout.count() / 1000) + " s",
-                 "start all " + std::to_string(place.world) + " ranks, or raise dist.timeout"};
-  for (const auto& host : it.store->multiGet(keys)) it.hosts.push_back(text(host));
-  return Done{};
-}
-
 }  // namespace
 
 bool Ranks::Impl::await(const std::vector<std::string>& keys, Clock::time_point deadline) {
@@ -156,36 +61,7 @@ std::vector<std::string> Ranks::Impl::of_all(const std::string& prefix) const {
   return keys;
 }
 
-Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
-  quieten();
-  const Place& place = options.place;
-  const std::string where = place.address + ":" + std::to_string(place.port);
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  c10::intrusive_ptr<c10d::Store> for_beats;
-  const Status reached =
-      attempt(where, "check MASTER_ADDR and MASTER_PORT, and that the port is free", [&]() -> Status {
-        impl->store = connect(options, impl->keeps_store());
-        impl->store_sockets = connected_sockets(place.port);
-        for_beats = connect(options, false);
-        return gather(*impl);
-      });
-  if (!reached) return reached.error();
-  const std::string keeper = place.store_elsewhere ? "torchrun at " + where : rank_name(0, impl->hosts);
-  impl->heartbeat = std::make_unique<Heartbeat>(
-      HeartOptions{place.rank, impl->hosts, keeper, options.heartbeat, impl->keeps_store()},
-      beat_store(for_beats));
-  // Who waits for the others in the store would do so for long.
-  impl->heartbeat->watch([sockets = impl->store_sockets](const Error&) { shut_down(sockets); });
-  const Status connected = attempt("rank " + std::to_string(place.rank),
-                                   "the ranks must reach each other; GLOO_SOCKET_IFNAME names the interface",
-                                   [&] { return make_groups(*impl); });
-  impl->heartbeat->watch(nullptr);
-  if (!connected) return impl->heartbeat->verdict().value_or(connected.error());
-  return std::shared_ptr<Ranks>(new Ranks(std::move(impl)));
-}
-
-Ranks::Ranks(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Ranks::Ranks(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 // The groups wait for what is under way on them, which without the others would be for ever.
 Ranks::~Ranks() {
@@ -197,7 +73,7 @@ const Place& Ranks::place() const { return impl_->options.place; }
 
 Result<std::string> Ranks::from_first(const std::string& name, const std::string& value) {
   Impl& it = *impl_;
-  Result<std::string> heard = attempt(name, "", [&]() -> Result<std::string> {
+  Result<std::string> heard = attempt(place().secret, name, "", [&]() -> Result<std::string> {
     const std::string key = "first/" + name;
     if (place().first()) {
       it.store->set(key, bytes(value));
@@ -213,12 +89,12 @@ Result<std::string> Ranks::from_first(const std::string& name, const std::string
 
 Status Ranks::meet(const std::string& name) {
   Impl& it = *impl_;
-  Status met = attempt(name, "", [&]() -> Status {
+  Status met = attempt(place().secret, name, "", [&]() -> Status {
     const std::string prefix = "meet/" + name + "/" + std::to_string(it.meetings[name]++) + "/";
     it.store->set(prefix + std::to_string(place().rank), bytes("1"));
     const auto keys = it.of_all(prefix);
     if (it.await(keys, Clock::now() + it.options.timeout)) return Done{};
-    return Error{"ranks", "rank " + missing(it, keys), "did not come to \"" + name + "\" in time",
+    return Error{"ranks", "rank " + missing(*it.store, keys), "did not come to \"" + name + "\" in time",
                  "raise dist.timeout"};
   });
   if (met) return met;
@@ -228,7 +104,7 @@ Status Ranks::meet(const std::string& name) {
 Result<std::vector<std::int64_t>> Ranks::exchange(std::span<const std::int64_t> mine) {
   Impl& it = *impl_;
   using Sums = Result<std::vector<std::int64_t>>;
-  Sums sums = attempt("exchange", "", [&]() -> Sums {
+  Sums sums = attempt(place().secret, "exchange", "", [&]() -> Sums {
     std::vector<std::int64_t> before(mine.size(), 0);
     if (it.exchange) {
       it.exchange->wait();

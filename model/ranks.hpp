@@ -19,7 +19,7 @@ namespace sluice {
 struct RanksOptions {
   Place place;
   std::string device = "cpu";                   // as resolve_device gives it
-  std::chrono::milliseconds timeout{600'000};   // of a collective, and of the others' arrival
+  std::chrono::milliseconds timeout{600'000};   // of a collective, and of the whole of join
   std::chrono::milliseconds heartbeat{60'000};  // a rank that is silent for so long is lost
   // Whether this process has been told to end: then there is no time to find out who is gone, only to save.
   std::function<bool()> hurried = {};
@@ -27,7 +27,8 @@ struct RanksOptions {
 
 class Ranks {
  public:
-  // Waits until all are there.
+  // Waits until all are there, for `timeout` in all and a moment more. Where that was not enough, a thread
+  // may be left behind that hangs in torch.
   static Result<std::shared_ptr<Ranks>> join(const RanksOptions& options);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -64,8 +65,8 @@ class Ranks {
   [[nodiscard]] Impl& impl() { return *impl_; }  // for model/
 
  private:
-  explicit Ranks(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Ranks(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace sluice

@@ -18,7 +18,9 @@ using Devices = std::vector<std::shared_ptr<gloo::transport::Device>>;
 
 // The host's own name may stand for an address that others cannot reach (127.0.1.1 in Debian's /etc/hosts):
 // what leads to the store leads to the others, or else what leads to a rank elsewhere.
+// Where all are on this host, nobody else need reach them.
 std::string own_address(Ranks::Impl& it) {
+  if (it.options.place.all_on_this_host()) return "127.0.0.1";
   std::vector<std::string> all;
   for (const auto& bytes : it.store->multiGet(it.of_all("address/")))
     all.emplace_back(bytes.begin(), bytes.end());
@@ -67,6 +69,8 @@ Status make_groups(Ranks::Impl& it) {
     // figures to write.
     setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2", /*overwrite=*/0);
     setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
+    // NCCL's own sockets, like Gloo's: loopback alone where all are on this host.
+    if (place.all_on_this_host()) setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
     const auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = it.options.timeout;
     it.group->setBackend(

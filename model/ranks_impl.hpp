@@ -1,4 +1,4 @@
-// What Ranks holds of torch; for model/ranks.cpp, model/ranks_groups.cpp and model/parallel.cpp alone.
+// What Ranks holds of torch; for model/ranks*.cpp and model/parallel.cpp alone.
 #pragma once
 
 #include <atomic>

@@ -56,6 +56,27 @@ TEST_CASE("launch: every rank knows its place, and its lines carry its number") 
   CHECK(ended.out.size() == 3 * std::string("[0] 0/3 0/3 127.0.0.1\n").size());
 }
 
+TEST_CASE("launch: ranks of one host share a secret of their own, and rank 0 gets the socket that listens") {
+  const std::string script =
+      "echo secret $SLUICE_SECRET; echo fd ${SLUICE_LISTEN_FD:-none}; echo words $0 $*; "
+      "if [ $RANK = 0 ]; then readlink /proc/$$/fd/$SLUICE_LISTEN_FD; fi";
+  const auto secret_of = [](const Ended& ended, const std::string& rank) {
+    const std::string before = "[" + rank + "] secret ";
+    const std::size_t at = ended.out.find(before);
+    REQUIRE(at != std::string::npos);
+    return ended.out.substr(at + before.size(), ended.out.find('\n', at) - at - before.size());
+  };
+  const Ended one = launched(2, script), two = launched(2, script);
+  CHECK(one.code == 0);
+  const std::string secret = secret_of(one, "0");
+  CHECK(secret.size() == 32);
+  CHECK(secret_of(one, "1") == secret);
+  CHECK(secret_of(two, "0") != secret);
+  CHECK(has(one.out, "[0] socket:["));
+  CHECK_FALSE(has(one.out, "[0] fd none"));
+  CHECK(has(one.out, "[1] fd none\n"));
+}
+
 TEST_CASE("launch: lines stay whole, however many there are at once") {
   const Ended ended =
       launched(2, "i=0; while [ $i -lt 3000 ]; do echo 'a line of this rank'; i=$((i+1)); done");
@@ -68,8 +89,9 @@ TEST_CASE("launch: lines stay whole, however many there are at once") {
 }
 
 TEST_CASE("launch: when one fails, the others are told to end, and its exit code is the one that counts") {
-  const Ended ended = launched(
-      3, "if [ $RANK = 1 ]; then sleep 0.3; exit 7; fi; trap 'echo saved; exit 3' TERM; while :; do sleep 0.02; done");
+  const Ended ended = launched(3,
+                               "if [ $RANK = 1 ]; then sleep 0.3; exit 7; fi; trap 'echo saved; exit 3' "
+                               "TERM; while :; do sleep 0.02; done");
   CHECK(ended.code == 7);
   CHECK(has(ended.out, "[0] saved\n"));
   CHECK(has(ended.out, "[2] saved\n"));

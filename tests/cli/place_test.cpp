@@ -49,6 +49,43 @@ TEST_CASE("place: what torchrun says") {
   CHECK((*by_hand)->attempt == "0");
 }
 
+TEST_CASE("place: ranks that are all on one host meet on loopback, unless told otherwise") {
+  Environment local = without(with(torchrun, "WORLD_SIZE", "4"), "TORCHELASTIC_USE_AGENT_STORE");
+  local["RANK"] = "1";
+  CHECK((*place_from(local))->address == "127.0.0.1");
+  CHECK((*place_from(with(local, "TORCHELASTIC_USE_AGENT_STORE", "True")))->address == "node0");
+  const auto told = place_from(with(local, "SLUICE_LISTEN", "0.0.0.0"));
+  CHECK((*told)->address == "node0");
+  CHECK((*told)->listen == "0.0.0.0");
+  CHECK((*place_from(with(local, "SLUICE_LISTEN_FD", "7")))->listener == 7);
+  CHECK((*place_from(local))->listener == -1);
+  CHECK_FALSE(place_from(with(local, "SLUICE_LISTEN_FD", "x")));
+}
+
+TEST_CASE("place: a secret comes from the environment, and hosts without one are warned of") {
+  const auto open = place_from(torchrun);
+  CHECK((*open)->secret.empty());
+  CHECK(has(trust_warning(**open), "SLUICE_SECRET"));
+  CHECK(has(trust_warning(**open), "node0 port 29511"));
+  const std::string secret = "0123456789abcdef";
+  const auto shared = place_from(with(torchrun, "SLUICE_SECRET", secret));
+  CHECK((*shared)->secret == secret);
+  CHECK(trust_warning(**shared).empty());
+  CHECK((*place_from(with(torchrun, "TORCHELASTIC_RUN_ID", "job7")))->attempt == "job7/2");
+  for (const std::string& bad : {std::string("short"), secret + "\n", secret + "/a", std::string(257, 'a')}) {
+    CAPTURE(bad);
+    const auto p = place_from(with(torchrun, "SLUICE_SECRET", bad));
+    REQUIRE_FALSE(p);
+    CHECK_FALSE(has(p.error().text(), bad));  // it is not shown
+  }
+  const Environment node = {
+      {"NODE_RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "node0"}, {"SLUICE_SECRET", secret}};
+  const auto hosts = hosts_from(node, {});
+  REQUIRE(hosts);
+  CHECK((*place_from(rank_environment(*hosts, 0)))->secret == secret);
+  CHECK_FALSE(hosts_from(with(node, "SLUICE_SECRET", "short"), {}));
+}
+
 TEST_CASE("place: without RANK there is none") {
   for (const Environment& e : {Environment{}, without(torchrun, "RANK"), with(torchrun, "RANK", "")}) {
     const auto p = place_from(e);

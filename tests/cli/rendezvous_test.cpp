@@ -59,11 +59,14 @@ TEST_CASE("rendezvous: rank 0 needs a port that nobody has") {
   CHECK(looked(rank(0, "127.0.0.1", test::free_port())).verdict == Verdict::ok);
 }
 
-TEST_CASE("rendezvous: rank 0 wonders about an address that is not its own") {
-  const Checklist::Line line = looked(rank(0, "192.0.2.1", test::free_port()));
-  CHECK(line.verdict == Verdict::warning);
+TEST_CASE("rendezvous: rank 0 does not listen on an address that is not its own, unless told another") {
+  Environment elsewhere = rank(0, "192.0.2.1", test::free_port());
+  const Checklist::Line line = looked(elsewhere);
+  CHECK(line.verdict == Verdict::fail);
   CHECK(has(line.found, "192.0.2.1 is not an address of this host"));
-  CHECK(is_own_address("127.0.0.1"));
+  CHECK(has(line.hint, "SLUICE_LISTEN"));
+  elsewhere["SLUICE_LISTEN"] = "0.0.0.0";
+  CHECK(looked(elsewhere).verdict == Verdict::ok);
 }
 
 TEST_CASE("rendezvous: the others need somebody who answers") {
@@ -86,6 +89,10 @@ TEST_CASE("rendezvous: hosts are judged like ranks, and a half-set environment f
   CHECK(looked(hosts).verdict == Verdict::ok);
   hosts["NODE_RANK"] = "0";
   CHECK(looked(hosts).verdict == Verdict::fail);
+  hosts["MASTER_ADDR"] = "192.0.2.1";
+  hosts["SLUICE_LISTEN"] = "127.0.0.1";
+  hosts["MASTER_PORT"] = std::to_string(test::free_port());
+  CHECK(looked(hosts).verdict == Verdict::ok);
   hosts.erase("MASTER_ADDR");
   CHECK(has(looked(hosts).found, "MASTER_ADDR"));
   CHECK(looked({{"RANK", "0"}}).verdict == Verdict::fail);

@@ -11,6 +11,7 @@
 #include "nodes/step.hpp"
 
 #include "tests/support/free_port.hpp"
+#include "tests/support/stranger.hpp"
 #include "tests/support/watchdog.hpp"
 
 using namespace sluice;
@@ -105,6 +106,43 @@ TEST_CASE("ranks: a failure reaches the others with its reason, and a meeting do
     while (told == 0) std::this_thread::sleep_for(1ms);
   });
   CHECK(told == 1);
+}
+
+TEST_CASE("ranks: who has the port and is no store is given up after the time for the whole rendezvous") {
+  using Manner = test::NoStore::Manner;
+  for (const Manner manner : {Manner::silent, Manner::hanging_up, Manner::silent_later}) {
+    CAPTURE(static_cast<int>(manner));
+    const test::Watchdog watchdog("rendezvous");
+    const test::NoStore peer(manner);
+    RanksOptions o = options(1, 2, peer.port);
+    o.timeout = 200ms;
+    const auto joined = Ranks::join(o);
+    CHECK(peer.visitors() > 0);
+    REQUIRE(!joined);
+    CHECK(joined.error().subject == "127.0.0.1:" + std::to_string(peer.port));
+    CHECK(joined.error().cause.find("within 0.2 s") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks: a rank whose peers do not come is told so after the same time") {
+  const test::Watchdog watchdog("rendezvous");
+  RanksOptions o = options(0, 3, test::free_port());
+  o.timeout = 1s;
+  const auto joined = Ranks::join(o);
+  REQUIRE(!joined);
+  CHECK(joined.error().text().starts_with("ranks: rank 1, 2: did not come within 1 s"));
+}
+
+TEST_CASE("ranks: what others tell is shown in one line, without control characters") {
+  together(2, 6s, [&](const std::shared_ptr<Ranks>& ranks, int rank) {
+    if (rank == 0) return ranks->fail({"decode", "a\nb\x1b[2J\xff.jpg", "not a JPEG", ""});
+    const Status met = ranks->meet("never");
+    REQUIRE(!met);
+    const std::string& cause = met.error().cause;
+    CHECK(cause.starts_with("failed: decode: a\\"));
+    CHECK(cause.ends_with("b\\x1b[2J\\xff.jpg: not a JPEG"));
+    CHECK(std::ranges::none_of(cause, [](char c) { return c == '\n' || c == '\x1b' || c == '\xff'; }));
+  });
 }
 
 TEST_CASE("ranks: an abort ends an exchange that would wait for ever") {

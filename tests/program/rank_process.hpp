@@ -27,4 +27,14 @@ inline pid_t rank_process(pid_t launcher, int rank) {
   return 0;
 }
 
+// What a process was started with; empty if there is no such variable.
+inline std::string variable_of(pid_t process, const std::string& name) {
+  const std::string all =
+      '\0' + read_text(std::filesystem::path("/proc") / std::to_string(process) / "environ") + '\0';
+  const std::size_t at = all.find('\0' + name + "=");
+  if (at == std::string::npos) return "";
+  const std::size_t from = at + name.size() + 2;
+  return all.substr(from, all.find('\0', from) - from);
+}
+
 }  // namespace sluice::test

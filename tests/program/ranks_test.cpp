@@ -8,6 +8,8 @@
 
 #include "tests/program/place.hpp"
 #include "tests/program/rank_process.hpp"
+#include "tests/support/listeners.hpp"
+#include "tests/support/stranger.hpp"
 
 using namespace sluice::test;
 using Clock = std::chrono::steady_clock;
@@ -114,6 +116,58 @@ TEST_CASE("ranks: one that is killed ends the run, which is resumed to the same 
   const Ended killed = loses_rank_1(place, "killed", SIGKILL, short_run);
   CHECK(killed.code == 128 + SIGKILL);
   CHECK(has(killed.err, "launch: rank 1 was killed by SIGKILL"));
+}
+
+TEST_CASE("ranks: on one host nobody listens beyond loopback, and what a stranger sets changes nothing") {
+  const Place place;
+  const Words longer = {"--set", "train.epochs=10"};
+  REQUIRE(place.train(two_ranks("whole", longer)).code == 0);
+  std::vector<std::string> listening;
+  std::string read_back;
+  const auto attack = [&](pid_t launcher) {
+    const pid_t first = rank_process(launcher, 0);
+    for (const pid_t process : {launcher, first, rank_process(launcher, 1)})
+      for (const std::string& at : listeners(process)) listening.push_back(at);
+    const std::string port = variable_of(first, "MASTER_PORT");
+    REQUIRE(!port.empty());
+    Stranger stranger("127.0.0.1", static_cast<std::uint16_t>(std::stoi(port)));
+    REQUIRE(stranger.connected());
+    for (const char* key : {"fail/0", "fail/1", "left/0", "left/1", "gone/0", "gone/1", "beat/1"})
+      stranger.set("/sluice/0/" + std::string(key), "by a stranger");
+    read_back = stranger.get("/sluice/0/fail/1");
+    for (const std::string& at : listening) {  // Gloo's as well
+      Stranger babbler("127.0.0.1", static_cast<std::uint16_t>(std::stoi(at.substr(at.rfind(':') + 1))));
+      babbler.set(std::string(1000, '\xff'), "GET / HTTP/1.1\r\n\r\n");
+    }
+  };
+  const Ended attacked =
+      place.train(two_ranks("attacked", longer), {"", attack, after_records(place, "attacked", 1)});
+  INFO(attacked.err);
+  CHECK(read_back == "by a stranger");  // the store has heard it
+  CHECK(attacked.code == 0);
+  CHECK_FALSE(has(attacked.err, "stranger"));
+  CHECK(listening.size() >= 3);  // the store's, and one of Gloo's for each rank
+  for (const std::string& at : listening) {
+    CAPTURE(at);
+    CHECK((at.starts_with("127.") || at.starts_with("[::1]:")));
+  }
+  same_records(place, "whole", "attacked");
+}
+
+TEST_CASE("ranks: one who finds no store behind the port ends in dist.timeout, and names the place") {
+  const Place place;
+  const NoStore silent(NoStore::Manner::silent);
+  const std::string port = std::to_string(silent.port);
+  const Ended ended =
+      run_program({"/usr/bin/env", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
+                   "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, std::getenv("SLUICE_BINARY"), "train",
+                   "tiny.toml", "--set", "dist.heartbeat=0.5", "--set", "dist.timeout=1"},
+                  place.folder.path());
+  INFO(ended.err);
+  CHECK(silent.visitors() > 0);
+  CHECK(ended.code == 2);
+  CHECK(has(ended.err, "ranks: 127.0.0.1:" + port + ": "));
+  CHECK(has(ended.err, "did not answer within 1 s"));
 }
 
 TEST_CASE("ranks: one that is frozen is noticed by its silence, and the others save") {
