@@ -19,7 +19,7 @@ struct LaunchOptions {
 };
 
 // The exit code: 0 if all ranks ended so, else that of the first that did not (128 + signal if it was
-// killed). SIGINT and SIGTERM are passed on to the ranks.
+// killed). SIGINT, SIGTERM and SIGHUP are passed on to the ranks.
 [[nodiscard]] int launch(const LaunchOptions& options);
 
 // In a rank: whether launch() started it. If so, it gets SIGTERM when the launcher is gone.

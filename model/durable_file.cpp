@@ -47,10 +47,26 @@ bool sync_folder(const std::filesystem::path& folder) {
   return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
 }
 
+// /dev/stdout, a terminal, a pipe: there is nothing to keep, and a file in its place would be the end of it.
+Status write_to_device(const std::string& stage, const std::filesystem::path& path,
+                       std::span<const std::span<const std::byte>> parts) {
+  const auto failed = [&](const char* what) {
+    return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
+  };
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (file.number() < 0) return failed("cannot be opened: ");
+  for (const auto& part : parts)
+    if (!write_all(file.number(), part)) return failed("cannot write: ");
+  if (!file.close()) return failed("cannot close: ");
+  return Done{};
+}
+
 }  // namespace
 
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts) {
+  if (std::error_code error; std::filesystem::is_other(path, error))
+    return write_to_device(stage, path, parts);
   std::filesystem::path partial = path;
   partial += ".partial";
   const auto failed = [&](const std::string& what) -> Status {

@@ -12,7 +12,7 @@
 namespace sluice {
 
 // `stage` names the caller in errors. The parts are written one after the other; on failure the temporary
-// file is removed and the old content stays.
+// file is removed and the old content stays. A device or a pipe is written to as it is.
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts);
 
