@@ -19,7 +19,7 @@ Status write_npy(const std::filesystem::path& file, const std::string& type,
   begin += static_cast<char>(header.size() >> 8);
   begin += header;
   const std::array parts = {std::as_bytes(std::span(begin)), data};
-  return replace_file("show", file, parts);
+  return write_output("show", file, parts);
 }
 
 }  // namespace sluice

@@ -95,7 +95,7 @@ Status write_sheet(const std::string& file, const Canvas& sheet) {
     return Error{"show", file, "the sheet is larger than a JPEG can be", "lower train.batch for it"};
   const std::vector<std::uint8_t> jpeg = encode_jpeg({sheet.width, sheet.height, sheet.rgb}, {});
   const std::span<const std::byte> part = std::as_bytes(std::span(jpeg));
-  return replace_file("show", file, {&part, 1});
+  return write_output("show", file, {&part, 1});
 }
 
 // Beside FILE.npy: FILE.labels.npy.

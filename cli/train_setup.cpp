@@ -189,7 +189,8 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (ranks)  // none makes anything before all have found that they can run
     if (Status met = ranks->meet("plan"); !met) return met.error();
   const auto ranks_here = static_cast<std::size_t>(place.local_world);
-  if (const std::size_t planned = ranks_here * p.plan.memory.total(); planned > machine.memory)
+  if (const std::size_t planned = ranks_here * p.plan.memory.total();
+      planned > machine.memory && !config.budget.enforce)
     p.notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
                       machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
                       ": the run may be killed (budget.enforce = false)");

@@ -150,7 +150,7 @@ Status write_config(const std::string& file, const Config& config, const TuneRep
   const std::string text = "# " + version_text() + "\n# The " + report.chosen + " option of `sluice tune " +
                            source + "`; " + lr + "\n" + to_toml(config);
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  return replace_file("tune", file, {&part, 1});
+  return write_output("tune", file, {&part, 1});
 }
 
 int refuse(const Error& error) {

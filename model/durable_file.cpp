@@ -47,26 +47,10 @@ bool sync_folder(const std::filesystem::path& folder) {
   return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
 }
 
-// /dev/stdout, a terminal, a pipe: there is nothing to keep, and a file in its place would be the end of it.
-Status write_to_device(const std::string& stage, const std::filesystem::path& path,
-                       std::span<const std::span<const std::byte>> parts) {
-  const auto failed = [&](const char* what) {
-    return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
-  };
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-  if (file.number() < 0) return failed("cannot be opened: ");
-  for (const auto& part : parts)
-    if (!write_all(file.number(), part)) return failed("cannot write: ");
-  if (!file.close()) return failed("cannot close: ");
-  return Done{};
-}
-
 }  // namespace
 
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts) {
-  if (std::error_code error; std::filesystem::is_other(path, error))
-    return write_to_device(stage, path, parts);
   std::filesystem::path partial = path;
   partial += ".partial";
   const auto failed = [&](const std::string& what) -> Status {
@@ -86,6 +70,23 @@ Status replace_file(const std::string& stage, const std::filesystem::path& path,
   if (::rename(partial.c_str(), path.c_str()) != 0) return failed("cannot rename the finished file");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (!sync_folder(folder)) return failed("cannot write the folder to disk");
+  return Done{};
+}
+
+Status write_output(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path, error);
+  if (!std::filesystem::is_other(there) && !std::filesystem::is_symlink(there))
+    return replace_file(stage, path, parts);
+  const auto failed = [&](const char* what) {
+    return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
+  };
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (file.number() < 0) return failed("cannot be opened: ");
+  for (const auto& part : parts)
+    if (!write_all(file.number(), part)) return failed("cannot write: ");
+  if (!file.close()) return failed("cannot close: ");
   return Done{};
 }
 

@@ -12,8 +12,13 @@
 namespace sluice {
 
 // `stage` names the caller in errors. The parts are written one after the other; on failure the temporary
-// file is removed and the old content stays. A device or a pipe is written to as it is.
+// file is removed and the old content stays.
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts);
+
+// For results that go where a user says (-o): a file is replaced as above. A device, a pipe or a link, as
+// /dev/stdout is one, is written to: with a file in its place it would be gone.
+Status write_output(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts);
 
 // A second name for a file, in the same folder, in place of what had that name: at no moment is there

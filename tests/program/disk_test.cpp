@@ -98,6 +98,9 @@ TEST_CASE("output: a device is written to, never replaced; a file is whole or no
   CHECK(fs::is_symlink(place.folder / "full.svg"));
   fs::create_symlink("/dev/stdout", place.folder / "out");  // never by its own name: root could replace it
   CHECK(has(place.run({"graph", "tiny.toml", "-o", "out"}).out, "digraph"));
+  CHECK(in_shell(place, "exec \"$@\" > drawn", {"graph", "tiny.toml", "-o", "out"}).code == 0);
+  CHECK(has(read_text(place.folder / "drawn"), "digraph"));
+  CHECK(fs::is_symlink(place.folder / "out"));
   for (const Words& words : std::vector<Words>{{"graph", "tiny.toml", "-o", "x"},
                                                {"schedule", "tiny.toml", "-o", "x.svg"},
                                                {"show", "tiny.toml", "--npy", "x.npy"},
