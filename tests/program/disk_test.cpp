@@ -137,8 +137,8 @@ TEST_SUITE("long") {
         lost(place, {{"eval", "tiny.toml", "--checkpoint", checkpoint},
                      {"eval", "tiny.toml", "--json", "--checkpoint", checkpoint},
                      {"export", checkpoint, "-o", "w.safetensors"},
-                     {"lr-find", "tiny.toml", "--steps", "12"},
-                     {"lr-find", "tiny.toml", "--steps", "12", "--json"},
+                     {"lr-find", "tiny.toml", "--steps", "20"},
+                     {"lr-find", "tiny.toml", "--steps", "20", "--json"},
                      {"bench", "step", "tiny.toml", "--steps", "1", "--warm", "0"},
                      {"bench", "step", "tiny.toml", "--steps", "1", "--warm", "0", "--json"},
                      {"bench", "data", "tiny.toml", "--images", "24", "--rounds", "1"},
@@ -152,7 +152,7 @@ TEST_SUITE("long") {
                      {"tune", "tiny.toml", "--minutes", "0.1", "--json"}});
     for (const Words& words : std::vector<Words>{{"export", checkpoint, "-o", "x.safetensors"},
                                                  {"export", checkpoint, "-o", "x.pt"},
-                                                 {"lr-find", "tiny.toml", "--steps", "12", "-o", "x.svg"},
+                                                 {"lr-find", "tiny.toml", "--steps", "20", "-o", "x.svg"},
                                                  {"tune", "tiny.toml", "--minutes", "0.1", "-o", "x.toml"},
                                                  {"synth", "x"}}) {
       CAPTURE(words[0]);
