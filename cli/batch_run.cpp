@@ -5,10 +5,12 @@
 #include <iostream>
 
 #include "cli/ending.hpp"
+#include "cli/fit.hpp"
 #include "cli/signals.hpp"
 #include "cli/step_options.hpp"
 #include "cli/synth_tree.hpp"
 #include "graph/pipeline.hpp"
+#include "graph/thread_limit.hpp"
 
 namespace sluice {
 
@@ -23,9 +25,12 @@ BatchRun::BatchRun(const Config& config, std::string device, RunPlan plan, DataS
 Result<BatchRun> BatchRun::make(const Config& config, DataSets sets, RunShape shape, bool validation) {
   Result<std::string> device = resolve_device(config.model.device);
   if (!device) return device.error();
+  if (!validation)  // which takes less than the plan, which is of training
+    if (Status fits = fits_here(config, *device, data_of(sets)); !fits) return fits.error();
   Result<RunPlan> plan =
       plan_run(config, this_machine(), *device, sets.train.index_bytes() + sets.val.index_bytes());
   if (!plan) return plan.error();
+  if (Status possible = can_make_threads(plan->threads()); !possible) return possible.error();
   Result<Sequence> sequence = Sequence::make(shape);
   if (!sequence) return sequence.error();
   const std::uint64_t training = sequence->batches() - sequence->val_batches();  // one epoch, or what is left
@@ -46,6 +51,9 @@ Result<BatchRun> BatchRun::validation(const Config& config) {
 }
 
 Result<BatchRun> BatchRun::training(const Config& config, std::uint64_t batches) {
+  const Result<std::string> device = resolve_device(config.model.device);
+  if (!device) return device.error();
+  if (Status fits = fits_before_synth(config, *device); !fits) return fits.error();
   if (Status made = make_synth_tree(config); !made) return made.error();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();

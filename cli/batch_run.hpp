@@ -41,7 +41,7 @@ class BatchRun {
   [[nodiscard]] const Picture& picture() const { return picture_; }
 
   // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
-  // 130/143 after a signal.
+  // 129/130/143 after a signal.
   [[nodiscard]] int run(const BatchBody& body, std::optional<Error>* failure = nullptr);
 
  private:

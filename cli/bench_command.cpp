@@ -8,9 +8,11 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/fit.hpp"
 #include "cli/run_plan.hpp"
 #include "cli/step_options.hpp"
 #include "graph/text.hpp"
+#include "graph/thread_limit.hpp"
 #include "nodes/random.hpp"
 
 namespace sluice {
@@ -133,12 +135,20 @@ int bench_step_command(const ConfigArguments& arguments, const StepBench& bench)
     complain(device.error());
     return exit_usage;
   }
-  const Result<RunPlan> plan = plan_run(*config, this_machine(), *device, /*index_bytes=*/0);
+  const int classes = config->data.classes > 0 ? static_cast<int>(config->data.classes) : 1000;
+  if (const Status fits = fits_here(*config, *device, {0, 0, classes, 0, "none are read"}); !fits) {
+    complain(fits.error());
+    return exit_usage;
+  }
+  const Result<RunPlan> plan = plan_run(*config, this_machine(), *device, /*index_bytes=*/0, 1, classes);
   if (!plan) {
     complain(plan.error());
     return exit_usage;
   }
-  const int classes = config->data.classes > 0 ? static_cast<int>(config->data.classes) : 1000;
+  if (const Status possible = can_make_threads(1 + plan->torch_threads); !possible) {
+    complain(possible.error());
+    return exit_usage;
+  }
   const StepOptions options = step_options(*config, classes, *device, plan->torch_threads);
   Result<Measured> measured = Error{};
   std::thread([&] { measured = measure(options, bench); }).join();  // as in a run: a thread of its own

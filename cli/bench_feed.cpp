@@ -223,8 +223,7 @@ int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
     print(*feed, bench, m);
   }
   if (m.end.abandoned) {
-    std::cout.flush();
-    _exit(code);
+    _exit(with_output_written(code));
   }
   return code;
 }

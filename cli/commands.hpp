@@ -1,5 +1,5 @@
 // One function for each sub-command; main.cpp only parses the words. Each returns the exit code: 0 done, 1
-// the run failed, 2 bad usage or configuration, 130/143 stopped by a signal.
+// the run failed, 2 bad usage or configuration, 129/130/143 stopped by a signal.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +102,9 @@ struct FeedBench {
 int bench_feed_command(ConfigArguments arguments, const FeedBench& bench);
 // The configuration, or nothing after its errors have been printed.
 [[nodiscard]] std::optional<Config> load_or_complain(const ConfigArguments& arguments);
+// The exit code of a command that comes to its end with `code`: results that could not be written to stdout
+// make a failure of success.
+[[nodiscard]] int with_output_written(int code);
 
 // Data of one's own (--set data.train=DIR) are not to be made, whatever a preset makes.
 void use_own_data(ConfigArguments& arguments);

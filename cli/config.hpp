@@ -34,6 +34,7 @@ struct Config {
   } data;
   struct Budget {
     SizeOrAuto ram;
+    bool enforce = true;
   } budget;
   struct Pipeline {
     Count read_threads, read_ahead, decode_threads, prefetch;

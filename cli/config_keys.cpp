@@ -74,6 +74,9 @@ const std::vector<Key> keys{
                 "machine (or the container) has left after the network, the weights and a reserve. Several ranks "
                 "on a host share it evenly.",
      .memory = "itself: the data path never takes more"},
+    {.name = "budget.enforce", .slot = at<&Config::budget, &Config::Budget::enforce>,
+     .meaning = "Refuse a run that the plan (`sluice plan`) says does not fit into the RAM or VRAM of this machine. "
+                "The plan's figures are estimates: `false` starts it all the same, and it may be killed."},
 
     {.name = "pipeline.read_threads", .slot = at<&Config::pipeline, &Config::Pipeline::read_threads>,
      .limits = {1, 1024}, .unit = "threads",

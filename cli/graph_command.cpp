@@ -100,7 +100,7 @@ int graph_command(ConfigArguments what, const std::string& format, const std::st
     return exit_done;
   }
   const std::span<const std::byte> part = std::as_bytes(std::span(*text));
-  if (const Status written = replace_file("graph", output, {&part, 1}); !written) {
+  if (const Status written = write_output("graph", output, {&part, 1}); !written) {
     complain(written.error());
     return exit_failed;
   }

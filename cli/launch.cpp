@@ -42,6 +42,9 @@ Result<std::string> random_text() {
   return text;
 }
 
+// The exit code of a rank that was told to end, and saved.
+bool is_stop(int code) { return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP; }
+
 // One rank's process, with the reading ends of its output.
 struct Child {
   int rank = 0;
@@ -50,8 +53,8 @@ struct Child {
   PrefixedLines out, err;
 };
 
-// SIGINT, SIGTERM, SIGUSR1 and SIGCHLD come through a pipe while this lives. One at a time: handlers know no
-// objects.
+// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD come through a pipe while this lives. One at a time: handlers
+// know no objects.
 class Signals {
  public:
   Signals() {
@@ -65,7 +68,11 @@ class Signals {
       (void)!write(writing_end, &number, 1);  // a full pipe wakes us all the same
       errno = before;
     };
-    for (std::size_t i = 0; i < heeded.size(); ++i) sigaction(heeded[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < heeded.size(); ++i) {
+      sigaction(heeded[i], &action, &before_[i]);
+      // Under nohup it stays ignored, here and in the ranks.
+      if (heeded[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &before_[i], nullptr);
+    }
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, &pipe_before_);
   }
@@ -85,7 +92,7 @@ class Signals {
   }
 
  private:
-  static constexpr std::array heeded{SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
+  static constexpr std::array heeded{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD};
   static inline volatile int writing_end = -1;
   int ends_[2] = {-1, -1};
   std::array<struct sigaction, heeded.size()> before_{};
@@ -218,13 +225,13 @@ class Launcher {
     if (code == 0) return;
     const bool as_told = told_ != 0 && code == 128 + told_;
     // Ranks agree to stop when one of them is told to: the others are on their way out, and saving.
-    const bool agreed = WIFEXITED(status) && (code == 128 + SIGINT || code == 128 + SIGTERM);
+    const bool agreed = WIFEXITED(status) && is_stop(code);
     if (as_told || agreed) {
       if (code_ == 0) code_ = code;
       if (!as_told && !deadline_) deadline_ = Clock::now() + o_.grace;
       return;
     }
-    if (code_ == 0 || code_ == 128 + SIGINT || code_ == 128 + SIGTERM) {
+    if (code_ == 0 || is_stop(code_)) {
       const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
       say("launch: rank " + std::to_string(child.rank) +
           (name ? std::string(" was killed by SIG") + name
@@ -236,7 +243,7 @@ class Launcher {
 
   // The others are told once: a second signal would end them on the spot, in the middle of saving.
   void fail(int code) {
-    if (code_ == 0 || code_ == 128 + SIGINT || code_ == 128 + SIGTERM) code_ = code;
+    if (code_ == 0 || is_stop(code_)) code_ = code;
     if (deadline_) return;
     deadline_ = Clock::now() + o_.grace;
     if (told_ == 0) kill_all(SIGTERM);

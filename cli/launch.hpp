@@ -22,7 +22,7 @@ struct LaunchOptions {
 // that listens on loopback already: the port cannot be taken by somebody else in between.
 //
 // The exit code: 0 if all ranks ended so, else that of the first that did not (128 + signal if it was
-// killed). SIGINT and SIGTERM are passed on to the ranks.
+// killed). SIGINT, SIGTERM and SIGHUP are passed on to the ranks.
 [[nodiscard]] int launch(const LaunchOptions& options);
 
 // In a rank: whether launch() started it. If so, it gets SIGTERM when the launcher is gone.

@@ -1,12 +1,21 @@
 // The command line. One sub-command, one file; this one only knows the words.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
 #include <iostream>
 #include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/descriptors.hpp"
+#include "graph/thread_limit.hpp"
 
-int main(int count, char** words) {
-  using namespace sluice;
+namespace {
+
+using namespace sluice;
+
+int run(int count, char** words) {
   CLI::App app{"Trains image networks from JPEGs, inside a RAM budget that cannot be overrun.", "sluice"};
   app.require_subcommand(0, 1);
   bool version = false;
@@ -228,9 +237,20 @@ int main(int count, char** words) {
     if (*bench_feed) return bench_feed_command(arguments, feed);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {
-    std::cerr << "sluice: " << error.what() << "\n";
+    complain(as_error("", error));
     return exit_failed;
   }
   std::cout << app.help();
   return count > 1 ? exit_usage : exit_done;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (!fill_standard_descriptors()) return exit_failed;  // and there is nobody to tell
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error like any other
+  static char results[256 * 1024];
+  if (isatty(STDOUT_FILENO) == 0)  // written in one go at the end, so that what fails has its reason
+    std::setvbuf(stdout, results, _IOFBF, sizeof results);
+  return with_output_written(run(count, words));
 }

@@ -1,8 +1,8 @@
 #include "cli/npy.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <array>
+
+#include "model/durable_file.hpp"
 
 namespace sluice {
 
@@ -14,14 +14,12 @@ Status write_npy(const std::filesystem::path& file, const std::string& type,
   constexpr std::size_t before = 10;  // magic, version, length of the header
   header.append(63 - (before + header.size()) % 64, ' ');
   header += '\n';
-  std::ofstream out(file, std::ios::binary);
-  out.write("\x93NUMPY\x01\x00", 8);
-  out.put(static_cast<char>(header.size() & 255)).put(static_cast<char>(header.size() >> 8));
-  out.write(header.data(), static_cast<std::streamsize>(header.size()));
-  out.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
-  out.close();
-  if (!out) return Error{"show", file.string(), std::strerror(errno), "choose a file that can be written"};
-  return Done{};
+  std::string begin("\x93NUMPY\x01\x00", 8);
+  begin += static_cast<char>(header.size() & 255);
+  begin += static_cast<char>(header.size() >> 8);
+  begin += header;
+  const std::array parts = {std::as_bytes(std::span(begin)), data};
+  return write_output("show", file, parts);
 }
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/advice.hpp"
 #include "cli/step_options.hpp"
 #include "graph/text.hpp"
 
@@ -73,57 +74,57 @@ Scale scale_of(const PlanRequest& r, const Config& config, unsigned devices) {
   return scale;
 }
 
-// The largest batch in eights, below the one that was asked for, that `fits`; 0 if there is none.
-template <class Fits>
-std::int64_t fitting_batch(Config config, const Fits& fits) {
-  for (std::int64_t batch = (config.train.batch - 1) / 8 * 8; batch > 0; batch -= 8) {
-    config.train.batch = batch;
-    if (fits(config)) return batch;
-  }
-  return 0;
+// Into RAM and VRAM both: advice that helps one and is refused for the other is none.
+bool fits(const PlanRequest& r, const Config& config) {
+  const Result<RunPlan> run = run_of(r, config, r.devices);
+  return run && ram_of(r, run->memory, r.devices).fits() && vram_of(r, config, r.devices).fits();
 }
 
-template <class Fits>
-std::string what_to_change(const Config& config, const Fits& fits) {
-  std::string hint;
-  const auto add = [&](const std::string& text) { hint += (hint.empty() ? "" : ", or ") + text; };
-  if (const std::int64_t batch = fitting_batch(config, fits); batch > 0)
-    add("--set train.batch=" + std::to_string(batch) + " fits (train.accumulate keeps the total batch)");
-  Config recomputed = config;
-  recomputed.model.recompute = true;
-  if (!config.model.recompute && fits(recomputed))
-    add("--set model.recompute=true fits (for about a third more arithmetic)");
-  return hint.empty() ? "lower data.image_size or take a smaller model.arch" : hint;
+// `first`: what else the configuration has been changed in.
+std::string change_of(const PlanRequest& r, const Config& config, const std::string& first = "") {
+  const std::string change = what_to_change(config, [&](const Config& changed) { return fits(r, changed); });
+  return change.empty() ? "no smaller batch, image or network fits here: it takes more memory"
+                        : first + change;
+}
+
+// The data path is refused: by a budget that is too small for it, or because there is no memory for one.
+Error refused_data_path(const PlanRequest& r, const Scale& here) {
+  const std::size_t mib = 1024 * 1024;
+  const std::size_t least =
+      r.devices * least_ram(r.config, r.machine.host, r.device, r.data.index_bytes, r.devices);
+  Config enough = r.config;
+  enough.budget.ram = Size{(least + mib - 1) / mib * mib};
+  const bool helps = fits(r, enough);
+  if (helps && r.config.budget.ram) return *here.refused;
+  Config automatic = r.config;
+  automatic.budget.ram.reset();
+  std::string hint = change_of(r, automatic, r.config.budget.ram ? "--set budget.ram=auto and with it " : "");
+  if (helps)
+    hint = "--set budget.ram=" + std::to_string(enough.budget.ram->bytes / mib) +
+           "MiB fits, with little to spare, or " + hint;
+  return {"plan", "RAM",
+          "does not fit: " + readable_bytes(here.ram.total) + " of " + readable_bytes(here.ram.available) +
+              " are needed beside the data path, which needs at least " + readable_bytes(least) +
+              (r.config.budget.ram ? ", more than budget.ram"
+                                   : " and, with budget.ram = \"auto\", as much to spare"),
+          hint};
 }
 
 void judge_ram(Plan& plan) {
   const PlanRequest& r = plan.request;
   const Scale& here = plan.here;
-  const auto fits = [&](const Config& config) {
-    const Result<RunPlan> run = run_of(r, config, r.devices);
-    return run && ram_of(r, run->memory, r.devices).fits();
-  };
-  if (!plan.run) {
-    Error refused = *here.refused;
-    if (!r.config.budget.ram)
-      refused = {"plan", "RAM",
-                 "does not fit: " + readable_bytes(here.ram.total) + " beside the data path, of " +
-                     readable_bytes(here.ram.available) + ", leave too little for it",
-                 what_to_change(r.config, fits)};
-    plan.problems.push_back(refused);
-    return;
-  }
+  if (!plan.run) return plan.overruns.push_back(refused_data_path(r, here));
   if (here.ram.fits()) return;
   const std::size_t over = here.ram.total - here.ram.available;
-  std::string hint = what_to_change(r.config, fits);
+  std::string hint = change_of(r, r.config);
   if (r.config.budget.ram) {
     Config automatic = r.config;
     automatic.budget.ram.reset();
-    if (const Result<RunPlan> run = run_of(r, automatic, r.devices); run)
+    if (const Result<RunPlan> run = run_of(r, automatic, r.devices); run && fits(r, automatic))
       hint = "--set budget.ram=auto would take " + readable_bytes(run->pipeline.split.budget) +
              (r.devices > 1 ? " for each rank" : "") + ", or " + hint;
   }
-  plan.problems.push_back({"plan", "RAM",
+  plan.overruns.push_back({"plan", "RAM",
                            "does not fit: " + readable_bytes(here.ram.total) + " of " +
                                readable_bytes(here.ram.available) + ", " + readable_bytes(over) + " too much",
                            hint});
@@ -132,18 +133,21 @@ void judge_ram(Plan& plan) {
 void judge_vram(Plan& plan) {
   const PlanRequest& r = plan.request;
   const Room& vram = plan.here.vram;
+  if (vram.fits()) return;
+  plan.overruns.push_back({"plan", "VRAM",
+                           "does not fit: " + readable_bytes(vram.total) + " of " +
+                               readable_bytes(vram.available) + ", " +
+                               readable_bytes(vram.total - vram.available) + " too much",
+                           change_of(r, r.config)});
+}
+
+void judge_devices(Plan& plan) {
+  const PlanRequest& r = plan.request;
   if (r.device == "cuda" && !r.machine.name.empty() && r.devices > r.machine.gpus)
     plan.problems.push_back(
         {"plan", "--devices " + std::to_string(r.devices),
          r.machine.name + " has " + std::to_string(r.machine.gpus) + (r.machine.gpus == 1 ? " GPU" : " GPUs"),
          r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
-  if (vram.fits()) return;
-  const auto fits = [&](const Config& config) { return vram_of(r, config, r.devices).fits(); };
-  plan.problems.push_back({"plan", "VRAM",
-                           "does not fit: " + readable_bytes(vram.total) + " of " +
-                               readable_bytes(vram.available) + ", " +
-                               readable_bytes(vram.total - vram.available) + " too much",
-                           what_to_change(r.config, fits)});
 }
 
 void judge_rest(Plan& plan) {
@@ -163,7 +167,7 @@ void judge_rest(Plan& plan) {
 }  // namespace
 
 Plan make_plan(const PlanRequest& request) {
-  Plan plan{request, scale_of(request, request.config, request.devices), {}, {}, 0, 0, {}, {}};
+  Plan plan{request, scale_of(request, request.config, request.devices), {}, {}, 0, 0, {}, {}, {}};
   const PlanRequest& r = plan.request;
   if (Result<RunPlan> run = run_of(r, r.config, r.devices); run) {
     plan.loader = loader_memory(r.config, run->pipeline.decode_threads);
@@ -178,8 +182,21 @@ Plan make_plan(const PlanRequest& request) {
   for (const unsigned devices : {1u, 2u, 4u, 8u}) plan.scaling.push_back(scale_of(r, r.config, devices));
   judge_ram(plan);
   judge_vram(plan);
+  plan.problems = plan.overruns;
+  judge_devices(plan);
   judge_rest(plan);
   return plan;
+}
+
+Status within_memory(const Plan& plan, bool with_table) {
+  const Config& config = plan.request.config;
+  if (plan.overruns.empty() || !config.budget.enforce) return Done{};
+  Error refused = plan.overruns.front();
+  if (refused.stage == "budget") return refused;  // of the data path alone, with a table of its own
+  if (with_table) refused.cause += "\n" + memory_text(plan) + " ";
+  for (std::size_t i = 1; i < plan.overruns.size(); ++i) refused.hint += "\n  " + plan.overruns[i].text();
+  if (plan.run || !config.budget.ram) refused.hint += "; budget.enforce = false starts it all the same";
+  return refused;
 }
 
 }  // namespace sluice

@@ -51,13 +51,19 @@ struct Plan {
   LoaderMemory loader;         // of one rank
   std::size_t checkpoint = 0, checkpoint_files = 0;
   std::vector<Scale> scaling;   // 1, 2, 4 and 8 devices
-  std::vector<Error> problems;  // why it does not fit, and what to change
+  std::vector<Error> overruns;  // why it does not fit into memory, and what to change
+  std::vector<Error> problems;  // these, and all else that is in the way
   [[nodiscard]] bool fits() const { return problems.empty(); }
 };
 
 [[nodiscard]] Plan make_plan(const PlanRequest& request);
 
+// What a run is refused for before it starts, unless budget.enforce is off: the plan does not fit into
+// memory.
+[[nodiscard]] Status within_memory(const Plan& plan, bool with_table = true);
+
 [[nodiscard]] std::string plan_text(const Plan& plan);
+[[nodiscard]] std::string memory_text(const Plan& plan);  // its tables of who holds how much
 [[nodiscard]] nlohmann::ordered_json plan_json(const Plan& plan);
 
 }  // namespace sluice

@@ -64,13 +64,16 @@ PlanData assumed_data(const Config& c, const ImageCounts& given) {
   return d;
 }
 
+PlanData data_of(const DataSets& sets) {
+  return {sets.train.size(), sets.val.size(), static_cast<std::int64_t>(sets.train.class_names().size()),
+          sets.train.index_bytes() + sets.val.index_bytes(), "counted in the folders"};
+}
+
 Result<PlanData> plan_data(const Config& c, const ImageCounts& given) {
   if (!fs::exists(c.data.train) || !fs::exists(c.data.val)) return assumed_data(c, given);
   const Result<DataSets> sets = scan_data(c);
   if (!sets) return sets.error();
-  PlanData d{sets->train.size(), sets->val.size(),
-             static_cast<std::int64_t>(sets->train.class_names().size()),
-             sets->train.index_bytes() + sets->val.index_bytes(), "counted in the folders"};
+  PlanData d = data_of(*sets);
   take_given(d, given);
   if (given.train || given.val) d.index_bytes = std::max(d.index_bytes, index_of(d));
   return d;

@@ -9,6 +9,7 @@
 
 #include "cli/config.hpp"
 #include "graph/result.hpp"
+#include "nodes/data_path.hpp"
 
 namespace sluice {
 
@@ -25,6 +26,8 @@ struct ImageCounts {
 
 // Looks at the disk. Folders that are there and cannot be used are an error.
 [[nodiscard]] Result<PlanData> plan_data(const Config& config, const ImageCounts& given = {});
+// Of folders that have been looked at.
+[[nodiscard]] PlanData data_of(const DataSets& sets);
 // Does not: as if the folders were not there.
 [[nodiscard]] PlanData assumed_data(const Config& config, const ImageCounts& given = {});
 

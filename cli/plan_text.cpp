@@ -72,7 +72,9 @@ std::string rows(const MemoryPlan& memory) {
   return text;
 }
 
-std::string memory_tables(const Plan& p) {
+}  // namespace
+
+std::string memory_text(const Plan& p) {
   const unsigned ranks = p.request.devices;
   std::string text =
       std::string("\nRAM of ") + (ranks > 1 ? "each rank" : "the process") + "\n" + rows(p.here.ram.memory);
@@ -87,6 +89,8 @@ std::string memory_tables(const Plan& p) {
   return text + "\nVRAM of each device\n" + rows(p.here.vram.memory) +
          line("total", p.here.vram.total, margin(p.here.vram));
 }
+
+namespace {
 
 std::string loader_table(const Plan& p) {
   const LoaderMemory& l = p.loader;
@@ -177,7 +181,7 @@ Json scale_json(const Scale& s) {
 }  // namespace
 
 std::string plan_text(const Plan& p) {
-  std::string text = heading(p) + memory_tables(p) + loader_table(p) + steps_table(p) + scaling_table(p);
+  std::string text = heading(p) + memory_text(p) + loader_table(p) + steps_table(p) + scaling_table(p);
   text += p.fits() ? "\nfits\n" : "\nDOES NOT FIT\n";
   for (const Error& problem : p.problems) text += "  " + problem.text() + "\n";
   return text;

@@ -218,7 +218,7 @@ Status write_plot(const std::string& stage, const std::filesystem::path& file, c
   if (Status fine = check_plot_file(stage, file); !fine) return fine;
   const std::string svg = plot_svg(plot);
   const std::span<const std::byte> part = std::as_bytes(std::span(svg));
-  return replace_file(stage, file, {&part, 1});
+  return write_output(stage, file, {&part, 1});
 }
 
 }  // namespace sluice

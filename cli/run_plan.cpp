@@ -14,7 +14,77 @@ constexpr std::size_t grant = 256 * 1024, roomy_grant = 512 * 1024, roomy = 512 
 constexpr std::size_t most_readers = 256;  // threads
 constexpr std::size_t roomiest = 4 * GiB;  // more hides nothing that this does not
 
+// A roomy budget grants more, unless there is not enough for it after all: more never refuses what less
+// takes.
+Result<BudgetSplit> split_with_grant(SplitRequest& r) {
+  r.grant = roomy_grant;
+  if (r.budget >= roomy)
+    if (Result<BudgetSplit> split = split_budget(r); split) return split;
+  r.grant = grant;
+  return split_budget(r);
+}
+
+// Of "auto": no budget that one could set helps where there is no memory for it.
+Error nothing_left(const SplitRequest& r, const MemoryPlan& beside, const Machine& machine,
+                   const std::string& shared) {
+  std::string owners;
+  for (const Owner& o : beside.owners)
+    owners += "\n  " + o.name + ": " + readable_bytes(o.bytes) + ", " + o.how;
+  return {
+      "budget", "budget.ram = \"auto\"",
+      "too little is left: the data path needs at least " + readable_bytes(least_budget(r)) +
+          " and gets half of what " + machine.memory_limit + " (" + readable_bytes(machine.memory) + shared +
+          ") leaves beside " + readable_bytes(beside.total()) + ":" + owners + "\n ",
+      "lower train.batch or data.image_size, or take a smaller model.arch; `sluice plan` tells what fits"};
+}
+
 unsigned at_least_one(std::int64_t n) { return static_cast<unsigned>(std::max<std::int64_t>(n, 1)); }
+
+struct Threads {
+  unsigned decode = 1, torch = 1, read = 1;
+};
+
+// With a GPU, decoding gets all cores but the two that feed it. On the CPU the network needs them all and
+// decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that
+// is late costs less than cores that idle while all batches are ready.
+Threads share_threads(const Config& c, const Machine& machine, const std::string& device,
+                      unsigned local_ranks) {
+  const unsigned cpus = std::max(machine.cpus / local_ranks, 1u);
+  Threads t;
+  t.decode = at_least_one(
+      c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
+  t.torch = at_least_one(c.train.threads.value_or(device == "cuda" ? 1 : cpus));
+  // Readers sleep in the kernel; their number is how many requests storage sees at once.
+  t.read = at_least_one(c.pipeline.read_threads.value_or(16));
+  return t;
+}
+
+AugmentOptions augment_options(const Config& c) {
+  AugmentOptions augment;
+  augment.policy = c.augment.policy == "trivial_wide" ? Policy::trivial_wide : Policy::none;
+  augment.erase = c.augment.erase;
+  return augment;
+}
+
+// All but the budget.
+SplitRequest split_request(const Config& c, const Threads& threads, std::size_t index_bytes,
+                           unsigned local_ranks) {
+  const int out = static_cast<int>(c.data.image_size);
+  SplitRequest r;
+  r.index = index_bytes;
+  r.batch = static_cast<std::uint32_t>(c.train.batch);
+  r.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  r.decode_threads = threads.decode;
+  r.max_file = c.data.max_file.bytes;
+  r.max_scratch = c.data.max_scratch.bytes;
+  r.thread_scratch = std::min(thread_scratch, r.max_scratch);
+  r.thread_copy = augment_bytes(augment_options(c).policy, {out, out});
+  if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
+  if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
+  r.grant = grant;
+  r.sharers = local_ranks;
+  return r;
+}
 
 }  // namespace
 
@@ -23,35 +93,18 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   RunPlan plan;
   PipelineOptions& p = plan.pipeline;
 
-  // Cores. With a GPU, decoding gets all but the two that feed it. On the CPU the network needs them all and
-  // decoding is the smaller part: a quarter decodes, and torch computes on every core, because a batch that
-  // is late costs less than cores that idle while all batches are ready.
-  const unsigned cpus = std::max(machine.cpus / local_ranks, 1u);
-  p.decode_threads = at_least_one(
-      c.pipeline.decode_threads.value_or(device == "cuda" ? static_cast<std::int64_t>(cpus) - 2 : cpus / 4));
-  plan.torch_threads = at_least_one(c.train.threads.value_or(device == "cuda" ? 1 : cpus));
-  // Readers sleep in the kernel; their number is how many requests storage sees at once.
-  p.read_threads = at_least_one(c.pipeline.read_threads.value_or(16));
+  const Threads threads = share_threads(c, machine, device, local_ranks);
+  p.decode_threads = threads.decode;
+  p.read_threads = threads.read;
+  plan.torch_threads = threads.torch;
   p.batch = static_cast<std::uint32_t>(c.train.batch);
   p.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
   p.device_queue = 1;
   const int out = static_cast<int>(c.data.image_size);
 
-  AugmentOptions& augment = plan.data.augment;
-  augment.policy = c.augment.policy == "trivial_wide" ? Policy::trivial_wide : Policy::none;
-  augment.erase = c.augment.erase;
+  plan.data.augment = augment_options(c);
 
-  SplitRequest r;
-  r.index = index_bytes;
-  r.batch = p.batch;
-  r.place_bytes = p.place_bytes;
-  r.decode_threads = p.decode_threads;
-  r.max_file = c.data.max_file.bytes;
-  r.max_scratch = c.data.max_scratch.bytes;
-  r.thread_scratch = std::min(thread_scratch, r.max_scratch);
-  r.thread_copy = augment_bytes(augment.policy, {out, out});
-  if (c.pipeline.prefetch) r.slots = at_least_one(*c.pipeline.prefetch);
-  if (c.pipeline.read_ahead) r.read_ahead = at_least_one(*c.pipeline.read_ahead);
+  SplitRequest r = split_request(c, threads, index_bytes, local_ranks);
   const unsigned readers = c.pipeline.read_threads ? p.read_threads : static_cast<unsigned>(most_readers);
   plan.memory =
       memory_beside(c, {device, classes, local_ranks, p.decode_threads + plan.torch_threads, readers});
@@ -71,10 +124,16 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
                          readable_bytes(roomiest) + "; a margin of " + readable_bytes(left - r.budget) +
                          " stays free";
   }
-  r.grant = r.budget >= roomy ? roomy_grant : grant;
-  Result<BudgetSplit> split = split_budget(r);
+  Result<BudgetSplit> split = split_with_grant(r);
+  if (!split && !c.budget.ram && !c.budget.enforce) {  // told not to heed what is left
+    r.budget = least_budget(r);
+    plan.budget_source =
+        "budget.ram = \"auto\": the least that these settings run with, because too little is left";
+    split = split_budget(r);
+  }
+  if (!split && !c.budget.ram) return nothing_left(r, plan.memory, machine, shared);
   if (!split) {
-    if (!c.budget.ram || local_ranks > 1) split.error().cause += " (" + plan.budget_source + ")";
+    if (local_ranks > 1) split.error().cause += " (" + plan.budget_source + ")";
     return split.error();
   }
   p.split = *split;
@@ -104,6 +163,12 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   plan.data.decode.max_scratch = r.max_scratch;
   plan.data.decode.max_pixels = static_cast<std::uint64_t>(c.data.max_pixels);
   return plan;
+}
+
+std::size_t least_ram(const Config& c, const Machine& machine, const std::string& device,
+                      std::size_t index_bytes, unsigned local_ranks) {
+  return least_budget(
+      split_request(c, share_threads(c, machine, device, local_ranks), index_bytes, local_ranks));
 }
 
 FolderOptions folder_options(const Config& c) {

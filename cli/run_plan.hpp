@@ -17,6 +17,10 @@ struct RunPlan {
   unsigned torch_threads = 1;
   std::string budget_source;  // where budget.ram comes from, in words
   MemoryPlan memory;          // RAM of one rank's process, the data path included
+  // All that the process needs: those above, and of uploads, steps, log, big lane and heartbeat.
+  [[nodiscard]] unsigned threads() const {
+    return pipeline.read_threads + pipeline.decode_threads + torch_threads + 6;
+  }
 };
 
 // `index_bytes`: what the data sets' indexes hold. The machine's CPUs and memory, and budget.ram, are shared
@@ -25,6 +29,10 @@ struct RunPlan {
 [[nodiscard]] Result<RunPlan> plan_run(const Config& config, const Machine& machine,
                                        const std::string& device, std::size_t index_bytes,
                                        unsigned local_ranks = 1, std::int64_t classes = 1000);
+
+// The least that a rank's share of budget.ram must be for plan_run to take it.
+[[nodiscard]] std::size_t least_ram(const Config& config, const Machine& machine, const std::string& device,
+                                    std::size_t index_bytes, unsigned local_ranks = 1);
 
 [[nodiscard]] FolderOptions folder_options(const Config& config);
 // The folders of `data.train` and `data.val`, scanned.

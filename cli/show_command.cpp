@@ -1,8 +1,6 @@
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <span>
 
 #include "cli/commands.hpp"
 #include "cli/lettering.hpp"
@@ -11,6 +9,7 @@
 #include "cli/step_options.hpp"
 #include "cli/synth_image.hpp"
 #include "graph/pipeline.hpp"
+#include "model/durable_file.hpp"
 
 namespace sluice {
 namespace {
@@ -95,11 +94,8 @@ Status write_sheet(const std::string& file, const Canvas& sheet) {
   if (sheet.width > 65500 || sheet.height > 65500)
     return Error{"show", file, "the sheet is larger than a JPEG can be", "lower train.batch for it"};
   const std::vector<std::uint8_t> jpeg = encode_jpeg({sheet.width, sheet.height, sheet.rgb}, {});
-  std::ofstream out(file, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(jpeg.data()), static_cast<std::streamsize>(jpeg.size()));
-  out.close();
-  if (!out) return Error{"show", file, std::strerror(errno), "choose a file that can be written"};
-  return Done{};
+  const std::span<const std::byte> part = std::as_bytes(std::span(jpeg));
+  return write_output("show", file, {&part, 1});
 }
 
 // Beside FILE.npy: FILE.labels.npy.

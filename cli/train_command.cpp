@@ -14,6 +14,7 @@
 #include "graph/diagnosis.hpp"
 #include "graph/dot.hpp"
 #include "graph/pipeline.hpp"
+#include "graph/thread_limit.hpp"
 #include "model/cpu_memory.hpp"
 #include "nodes/tensorboard.hpp"
 
@@ -114,7 +115,7 @@ struct Attendant {
       begun = trainer.begun();
       if (setup.trainer.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
       if (setup.trainer.place.first())
-        log.message(Level::info, std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") +
+        log.message(Level::info, signal_name(signal) +
                                      (setup.trainer.place.alone() ? ": ending after this step"
                                                                   : ": ending within two batches") +
                                      " and saving last.ckpt; once more ends at once");
@@ -293,7 +294,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
     }
     return run(*setup, watch);
   } catch (const std::exception& error) {
-    const Error told{"train", "", error.what(), ""};
+    const Error told = as_error("train", error);
     watch.release();
     complain(told);
     watch.failed(told);

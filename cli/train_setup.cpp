@@ -1,13 +1,17 @@
 #include "cli/train_setup.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <span>
 
+#include "cli/fit.hpp"
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
 #include "cli/synth_tree.hpp"
 #include "graph/text.hpp"
+#include "graph/thread_limit.hpp"
 #include "model/checksum.hpp"
 #include "model/heartbeat.hpp"
 #include "model/version.hpp"
@@ -91,11 +95,12 @@ Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& argu
   for (const fs::path& file : p.damaged) set_aside(file);
   if (Status cut = cut_former_ranks(p.trainer); !cut) return cut;
   if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
+  errno = 0;
   std::ofstream out(p.trainer.folder / "config.toml");
   out << "# " << version_text() << "\n" << p.trainer.config_text;
   if (!out.flush())
-    return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written",
-                 "is the disk full?"};
+    return Error{"run folder", (p.trainer.folder / "config.toml").string(),
+                 std::string("cannot be written: ") + std::strerror(errno), ""};
   return Done{};
 }
 
@@ -165,9 +170,11 @@ Status make_tree(const Config& config, const Place& place, Ranks* ranks) {
 Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
                                    const std::string& resume, const std::string& device, const Place& place,
                                    const std::shared_ptr<Ranks>& ranks) {
+  if (Status fits = fits_before_synth(config, device, place); !fits) return fits.error();
   if (Status made = make_tree(config, place, ranks.get()); !made) return made.error();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();
+  if (Status fits = fits_here(config, device, data_of(*sets), place); !fits) return fits.error();
   const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
   const Machine machine = this_machine();
   Result<RunPlan> plan =
@@ -184,11 +191,15 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
       TrainerOptions{config, *sequence, classes, device, 1, {}, to_toml(config), {}, {}, 0, place, ranks},
       {}};
   p.trainer.torch_threads = p.plan.torch_threads;
+  if (Status possible = can_make_threads(p.plan.threads()); !possible) return possible.error();
+  if (ranks)  // none makes anything before all have found that they can run
+    if (Status met = ranks->meet("plan"); !met) return met.error();
   const auto ranks_here = static_cast<std::size_t>(place.local_world);
-  if (const std::size_t planned = ranks_here * p.plan.memory.total(); planned > machine.memory)
+  if (const std::size_t planned = ranks_here * p.plan.memory.total();
+      planned > machine.memory && !config.budget.enforce)
     p.notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
                       machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
-                      ": the run may be killed; `sluice plan` tells what to change");
+                      ": the run may be killed (budget.enforce = false)");
   if (std::string note = device_note(config.model.device, device); !note.empty())
     p.notes.push_back(std::move(note));
   if (place.first())

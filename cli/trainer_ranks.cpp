@@ -15,11 +15,12 @@ Status Trainer::agree(const BatchPlan* plan, std::uint64_t bad) {
   const double minutes = o_.config.checkpoint.every_minutes;
   const bool save =
       plan && o_.place.first() && minutes > 0 && static_cast<double>(now_ns() - saved_at_) >= minutes * 60e9;
-  const std::array<std::int64_t, 4> mine = {wish == SIGINT, wish == SIGTERM, save,
-                                            static_cast<std::int64_t>(bad)};
+  const std::array<std::int64_t, 5> mine = {wish == SIGINT, wish == SIGTERM, save,
+                                            static_cast<std::int64_t>(bad), wish == SIGHUP};
   const Result<std::vector<std::int64_t>> all = o_.ranks->exchange(mine);
   if (!all) return all.error();
-  if ((*all)[0] + (*all)[1] > 0 && stop_signal_ == 0) stop_signal_ = (*all)[1] > 0 ? SIGTERM : SIGINT;
+  if (stop_signal_ == 0)
+    stop_signal_ = (*all)[1] > 0 ? SIGTERM : (*all)[4] > 0 ? SIGHUP : (*all)[0] > 0 ? SIGINT : 0;
   save_due_ = save_due_ || (*all)[2] > 0;
   Status counted = Done{};
   if (told_) {

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/child.hpp"
 #include "cli/commands.hpp"
+#include "cli/fit.hpp"
 #include "cli/signals.hpp"
 #include "cli/tune_plan.hpp"
 #include "cli/tune_table.hpp"
+#include "model/durable_file.hpp"
 #include "nodes/step.hpp"
 
 namespace sluice {
@@ -142,15 +144,13 @@ std::size_t free_vram(const ConfigArguments& arguments) {
 
 Status write_config(const std::string& file, const Config& config, const TuneReport& report,
                     const std::string& source, const TuneSetting& setting) {
-  std::ofstream out(file);
   char lr[120];
   std::snprintf(lr, sizeof lr, "total batch %lld: the learning rate's peak is %.6g\n",
                 static_cast<long long>(setting.total_batch()), tuned_lr(report, setting));
-  out << "# " << version_text() << "\n# The " << report.chosen << " option of `sluice tune " << source
-      << "`; " << lr << "\n"
-      << to_toml(config);
-  if (!out.flush()) return Error{"tune", file, "cannot be written", "choose another place for -o"};
-  return Done{};
+  const std::string text = "# " + version_text() + "\n# The " + report.chosen + " option of `sluice tune " +
+                           source + "`; " + lr + "\n" + to_toml(config);
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return write_output("tune", file, {&part, 1});
 }
 
 int refuse(const Error& error) {
@@ -166,13 +166,17 @@ int tune_command(const ConfigArguments& arguments, const TuneArguments& asked) {
   std::error_code none;
   if (!asked.output.empty() && fs::equivalent(asked.output, arguments.file, none))
     return refuse({"tune", asked.output, "is the configuration itself", "give -o another name"});
+  const Result<std::string> device = resolve_device(config->model.device);
+  if (!device) return refuse(device.error());
+  if (*device == "cpu")  // a GPU is not to be opened here: the trials need its memory
+    if (Status fits = fits_before_synth(*config, *device); !fits) return refuse(fits.error());
   if (Status made = make_synth_tree(*config); !made) return refuse(made.error());
   const Result<DataSets> sets = scan_data(*config);
   if (!sets) return refuse(sets.error());
+  if (*device == "cpu")
+    if (Status fits = fits_here(*config, *device, data_of(*sets)); !fits) return refuse(fits.error());
   TuneMachine machine;
   machine.host = this_machine();
-  const Result<std::string> device = resolve_device(config->model.device);
-  if (!device) return refuse(device.error());
   machine.device = *device;
   if (*device != "cpu") machine.vram = free_vram(arguments);
   const Result<RunPlan> plan = plan_trial(*config, machine, *sets);

@@ -19,7 +19,7 @@ Result<RunPlan> plan_trial(const Config& config, const TuneMachine& machine, con
   const auto classes = static_cast<std::int64_t>(sets.train.class_names().size());
   Result<RunPlan> plan = plan_run(config, machine.host, machine.device,
                                   sets.train.index_bytes() + sets.val.index_bytes(), 1, classes);
-  if (!plan) return plan;
+  if (!plan || !config.budget.enforce) return plan;
   const auto too_much = [](const char* what, std::size_t needed, std::size_t there) {
     return Error{"plan", what, "needs " + readable_bytes(needed) + " of " + readable_bytes(there),
                  "lower train.batch; sluice plan tells who takes what"};

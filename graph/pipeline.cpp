@@ -12,6 +12,7 @@
 #include "graph/background.hpp"
 #include "graph/bodies.hpp"
 #include "graph/queue.hpp"
+#include "graph/thread_limit.hpp"
 #include "graph/tsan.hpp"
 #include "graph/workers.hpp"
 
@@ -302,8 +303,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
     });
     p.wake();
   } catch (const std::exception& e) {
-    p.stop.fail(
-        {"graph", "", std::string("cannot start a thread: ") + e.what(), "raise the limit of processes"});
+    p.stop.fail(as_error("graph", e));
     if (!step.joinable()) over = true;
   }
   for (std::unique_lock lock(mutex);

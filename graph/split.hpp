@@ -24,6 +24,7 @@ struct SplitRequest {
   std::size_t grant = 0;                  // read-ahead credit a ticket is admitted with
   std::optional<unsigned> slots;          // empty: as many as are useful
   std::optional<std::size_t> read_ahead;  // files; empty: as many as are useful
+  unsigned sharers = 1;                   // ranks that share budget.ram: advice is about all of it
 };
 
 struct BudgetSplit {
@@ -38,6 +39,9 @@ struct BudgetSplit {
   [[nodiscard]] std::size_t total() const;
   [[nodiscard]] std::string table() const;  // a line for each owner, for people
 };
+
+// The smallest budget that split_budget takes.
+[[nodiscard]] std::size_t least_budget(const SplitRequest& request);
 
 [[nodiscard]] Result<BudgetSplit> split_budget(const SplitRequest& request);
 

@@ -73,6 +73,23 @@ Status replace_file(const std::string& stage, const std::filesystem::path& path,
   return Done{};
 }
 
+Status write_output(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path, error);
+  if (!std::filesystem::is_other(there) && !std::filesystem::is_symlink(there))
+    return replace_file(stage, path, parts);
+  const auto failed = [&](const char* what) {
+    return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
+  };
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (file.number() < 0) return failed("cannot be opened: ");
+  for (const auto& part : parts)
+    if (!write_all(file.number(), part)) return failed("cannot write: ");
+  if (!file.close()) return failed("cannot close: ");
+  return Done{};
+}
+
 bool link_file(const std::filesystem::path& file, const std::filesystem::path& name) {
   std::filesystem::path partial = name;
   partial += ".partial";

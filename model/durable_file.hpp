@@ -16,6 +16,11 @@ namespace sluice {
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts);
 
+// For results that go where a user says (-o): a file is replaced as above. A device, a pipe or a link, as
+// /dev/stdout is one, is written to: with a file in its place it would be gone.
+Status write_output(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts);
+
 // A second name for a file, in the same folder, in place of what had that name: at no moment is there
 // neither. False where that cannot be done, as on file systems without hard links.
 bool link_file(const std::filesystem::path& file, const std::filesystem::path& name);

@@ -168,7 +168,7 @@ Status write_safetensors(const Snapshot& weights, const std::filesystem::path& p
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&header_size, 1)),
                                                 std::as_bytes(std::span(header))};
   for (const StoredTensor* tensor : order) parts.push_back(weights.bytes(*tensor));
-  return replace_file("weights", path, parts);
+  return write_output("weights", path, parts);
 }
 
 Result<Snapshot> read_safetensors(const std::filesystem::path& path) {

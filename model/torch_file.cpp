@@ -103,7 +103,7 @@ Status write_torch_file(const Snapshot& weights, const std::filesystem::path& pa
   const Result<std::string> zip = guarded<std::string>(path, [&] { return zip_of(weights); });
   if (!zip) return zip.error();
   const std::span<const std::byte> part = std::as_bytes(std::span(*zip));
-  return replace_file("weights", path, {&part, 1});
+  return write_output("weights", path, {&part, 1});
 }
 
 Result<Snapshot> read_torch_file(const std::filesystem::path& path) {

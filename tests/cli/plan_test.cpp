@@ -208,7 +208,7 @@ TEST_CASE("plan: VRAM that does not suffice is told, and what is advised fits") 
   REQUIRE(batch > 0);
   r.config.train.batch = batch;
   CHECK(make_plan(r).fits());
-  r.config.train.batch = batch + 8;
+  r.config.train.batch = batch + 1;
   CHECK_FALSE(make_plan(r).fits());
   r.config.train.batch = 256;
   if (has(plan.problems[0].hint, "recompute")) {
@@ -216,7 +216,7 @@ TEST_CASE("plan: VRAM that does not suffice is told, and what is advised fits") 
     CHECK(make_plan(r).fits());
   }
   r.machine.gpu_memory = 1 * GiB;
-  CHECK(has(make_plan(r).problems[0].hint, "smaller model.arch"));
+  CHECK(has(make_plan(r).problems[0].hint, "no smaller batch, image or network fits here"));
   r.machine.gpu_memory = 0;  // not known: nothing to hold it against
   CHECK(make_plan(r).fits());
   CHECK(plan_json(make_plan(r))["vram"]["fits"].is_null());
@@ -233,6 +233,9 @@ TEST_CASE("plan: RAM that does not suffice is told, and what is advised fits") {
   r.config.train.batch = advised(plan, "train.batch");
   REQUIRE(r.config.train.batch > 0);
   CHECK(make_plan(r).fits());
+  ++r.config.train.batch;
+  CHECK_FALSE(make_plan(r).fits());
+  --r.config.train.batch;
 
   r.config.budget.ram = Size{15 * GiB};  // stands as it is given, and is too much
   r.config.pipeline.read_ahead = 1'000'000;
@@ -246,6 +249,98 @@ TEST_CASE("plan: RAM that does not suffice is told, and what is advised fits") {
   CHECK(has(plan.problems[0].text(), "budget.ram = 10.0 MiB: too small"));
   CHECK(has(plan_text(plan), "DOES NOT FIT"));
   CHECK(plan_json(plan)["fits"] == false);
+}
+
+// All "--set key=value" up to the next " fits" of the first problem's hint.
+void follow(PlanRequest& r, const Plan& plan) {
+  const std::string& hint = plan.problems.at(0).hint;
+  std::vector<std::string> sets;
+  const std::size_t end = hint.find(" fits");
+  for (std::size_t at = 0; (at = hint.find("--set ", at)) < end;) {
+    at += 6;
+    sets.push_back(hint.substr(at, hint.find(' ', at) - at));
+  }
+  REQUIRE_MESSAGE(!sets.empty(), hint);
+  sets.insert(sets.end(), {"data.train=nowhere/train", "data.val=nowhere/val"});
+  const Loaded loaded = parse_config(to_toml(r.config), "x.toml", sets);
+  REQUIRE_MESSAGE(loaded.errors.empty(), loaded.errors.front().text());
+  r.config = loaded.config;
+}
+
+TEST_CASE("plan: whatever is advised fits, on small machines and large ones, for each device") {
+  int followed = 0, hopeless = 0;
+  for (const std::string device : {"cpu", "cuda"})
+    for (const std::size_t memory : {512 * MiB, 700 * MiB, 1 * GiB, 2 * GiB, 5 * GiB, 24 * GiB})
+      for (const std::int64_t size : {64, 224, 1024})
+        for (const std::int64_t batch : {2, 64, 1000})
+          for (const bool mixed : {false, true})
+            for (const std::size_t budget : {std::size_t{0}, 40 * MiB, 300 * MiB, 3 * GiB}) {
+              PlanRequest r = request(device);
+              r.machine.host.memory = device == "cuda" ? memory + 2 * GiB : memory;
+              r.machine.gpu_memory = device == "cuda" ? memory : 0;
+              r.devices = memory > 2 * GiB ? 2 : 1;
+              r.machine.gpus = device == "cuda" ? r.devices : 0;
+              r.config.data.image_size = size;
+              r.config.data.val_resize = 1024;
+              r.config.train.batch = batch;
+              r.config.augment.mixup = mixed ? 0.2 : 0;
+              if (budget > 0) r.config.budget.ram = Size{budget};
+              const Plan plan = make_plan(r);
+              if (plan.fits()) continue;
+              INFO(plan.problems[0].text());
+              CHECK_FALSE(within_memory(plan));
+              if (has(plan.problems[0].hint, "no smaller batch")) {
+                ++hopeless;
+                continue;
+              }
+              if (has(plan.problems[0].hint, "set budget.ram to")) {  // in words, from the split
+                const std::size_t at = plan.problems[0].hint.find('"') + 1;
+                r.config.budget.ram = Size{std::stoul(plan.problems[0].hint.substr(at)) * MiB};
+              } else if (has(plan.problems[0].hint, "budget.ram=auto would")) {
+                r.config.budget.ram.reset();
+              } else {
+                follow(r, plan);
+              }
+              const Plan again = make_plan(r);
+              INFO((again.fits() ? "" : again.problems[0].text()));
+              CHECK(again.fits());
+              ++followed;
+            }
+  CHECK(followed > 100);
+  CHECK(hopeless > 0);
+}
+
+TEST_CASE("plan: a run is refused for memory alone, with the table; budget.enforce = false lets it go") {
+  for (const std::string device : {"cpu", "cuda"}) {
+    CAPTURE(device);
+    PlanRequest r = request(device);
+    r.machine.host.memory = 12 * GiB;
+    if (device == "cuda") r.machine.gpu_memory = 8 * GiB;
+    const Status refused = within_memory(make_plan(r));
+    REQUIRE_FALSE(refused);
+    const std::string text = refused.error().text();
+    INFO(text);
+    CHECK(has(text, device == "cuda" ? "plan: VRAM: does not fit: " : "plan: RAM: does not fit: "));
+    CHECK(has(text, "\nRAM of the process\n  process and libtorch"));
+    CHECK(has(text, "\nVRAM of each device\n") == (device == "cuda"));
+    CHECK(has(text, "  activations "));
+    CHECK(has(text, "--set train.batch="));
+    CHECK(has(text, "budget.enforce = false starts it all the same"));
+    CHECK_FALSE(has(within_memory(make_plan(r), false).error().text(), "  activations "));
+    r.config.budget.enforce = false;
+    CHECK(within_memory(make_plan(r)));
+    CHECK_FALSE(make_plan(r).fits());  // and the plan says so all the same
+  }
+  PlanRequest both = request();
+  both.machine.gpu_memory = 8 * GiB;
+  both.machine.host.memory = 1 * GiB;
+  const std::string text = within_memory(make_plan(both)).error().text();
+  CHECK(has(text, "plan: RAM: "));
+  CHECK(has(text, "plan: VRAM: "));
+  PlanRequest elsewhere = request();  // the disk, or too few images, are not the plan's to refuse
+  elsewhere.disk_free = 100 * MiB;
+  CHECK_FALSE(make_plan(elsewhere).fits());
+  CHECK(within_memory(make_plan(elsewhere)));
 }
 
 TEST_CASE("plan: what cannot be run is told") {

@@ -1,0 +1,31 @@
+// The program behind a line of shell, for what only a shell can set up: limits, closed descriptors, mounts.
+#pragma once
+
+#include "tests/program/place.hpp"
+
+namespace sluice::test {
+
+// `script` runs in the place's folder and says where the program goes with "$@".
+inline Ended in_shell(const Place& place, const std::string& script, std::vector<std::string> words,
+                      When when = {}) {
+  words.insert(words.begin(), {"/bin/sh", "-c", script, "sh", std::getenv("SLUICE_BINARY")});
+  return run_program(words, place.folder.path(), std::move(when));
+}
+
+// Whether this process may make mount namespaces: root may, mostly.
+inline bool can_mount() {
+  return run_program({"/bin/sh", "-c", "unshare -m true 2>/dev/null"}, "/").code == 0;
+}
+
+// The records without what depends on the clock.
+inline std::vector<std::string> timeless(const Place& place, const std::string& run) {
+  std::vector<std::string> lines;
+  for (nlohmann::json record : place.metrics(run)) {
+    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
+      record.erase(key);
+    lines.push_back(record.dump());
+  }
+  return lines;
+}
+
+}  // namespace sluice::test
