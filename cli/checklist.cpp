@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -55,8 +57,8 @@ std::string Checklist::table() const {
   for (const Line& line : lines_) width = std::max(width, line.name.size());
   std::string text;
   for (const Line& line : lines_) {
-    text += padded(word(line.verdict), 9) + padded(line.name, width + 2) + line.found + "\n";
-    if (!line.hint.empty()) text += std::string(11 + width, ' ') + "-> " + line.hint + "\n";
+    text += padded(word(line.verdict), 9) + padded(line.name, width + 2) + printable_lines(line.found) + "\n";
+    if (!line.hint.empty()) text += std::string(11 + width, ' ') + "-> " + printable_lines(line.hint) + "\n";
   }
   return text;
 }

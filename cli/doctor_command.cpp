@@ -11,7 +11,9 @@
 #include "cli/doctor_machine.hpp"
 #include "cli/doctor_step.hpp"
 #include "cli/doctor_storage.hpp"
+#include "cli/json_text.hpp"
 #include "cli/rendezvous.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -84,7 +86,7 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
   for (const Error& error : loaded.errors) list.fail("configuration", error);
   if (!loaded.errors.empty()) return;
   const Config& config = loaded.config;
-  list.ok("configuration", arguments.file);
+  list.ok("configuration", printable(arguments.file));
   const std::string device = look_at_device(list, config.model.device);
   look_at_exchange(list, device, versions());
   std::int64_t classes = 1000;
@@ -108,7 +110,7 @@ int doctor_command(const ConfigArguments& arguments, bool json) {
   else
     look_at_config(list, arguments);
   if (json)
-    std::cout << list.json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << json_text(list.json()) << "\n";
   else
     std::cout << list.table();
   return list.failed() ? exit_failed : exit_done;

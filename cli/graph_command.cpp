@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/run_plan.hpp"
 #include "graph/dot.hpp"
+#include "graph/printable.hpp"
 #include "model/durable_file.hpp"
 #include "nodes/step.hpp"
 
@@ -45,7 +46,7 @@ Result<std::string> run_dot(const fs::path& run) {
   if (!in) return Error{"graph", run.string(), "has no graph.dot", "give a configuration or a run folder"};
   std::ostringstream text;
   text << in.rdbuf();
-  return text.str();
+  return printable_lines(text.str());
 }
 
 // Through Graphviz's `dot`, by way of a temporary file.

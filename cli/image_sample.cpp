@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/storage_probe.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -60,7 +61,7 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
         ++good;
       }
     }
-    if (bad && ++sample.bad == 1) sample.first_bad = path + ": " + error.cause;
+    if (bad && ++sample.bad == 1) sample.first_bad = printable(path) + ": " + printable(error.cause);
   }
   sample.ms = good > 0 ? ms / static_cast<double>(good) : 0;
   return sample;

@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "cli/commands.hpp"
+#include "graph/printable.hpp"
 
 int main(int count, char** words) {
   using namespace sluice;
@@ -196,7 +198,12 @@ int main(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? exit_done : exit_usage;
+    // Its messages quote words of the command line.
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    std::cout << out.str();
+    std::cerr << printable_lines(err.str());
+    return code == 0 ? exit_done : exit_usage;
   }
   try {
     if (version) {
@@ -228,7 +235,7 @@ int main(int count, char** words) {
     if (*bench_feed) return bench_feed_command(arguments, feed);
     if (*bench_step) return bench_step_command(arguments, step_bench);
   } catch (const std::exception& error) {
-    std::cerr << "sluice: " << error.what() << "\n";
+    std::cerr << "sluice: " << printable_lines(error.what()) << "\n";
     return exit_failed;
   }
   std::cout << app.help();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/step_options.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -132,10 +133,10 @@ void judge_vram(Plan& plan) {
   const PlanRequest& r = plan.request;
   const Room& vram = plan.here.vram;
   if (r.device == "cuda" && !r.machine.name.empty() && r.devices > r.machine.gpus)
-    plan.problems.push_back(
-        {"plan", "--devices " + std::to_string(r.devices),
-         r.machine.name + " has " + std::to_string(r.machine.gpus) + (r.machine.gpus == 1 ? " GPU" : " GPUs"),
-         r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
+    plan.problems.push_back({"plan", "--devices " + std::to_string(r.devices),
+                             printable(r.machine.name) + " has " + std::to_string(r.machine.gpus) +
+                                 (r.machine.gpus == 1 ? " GPU" : " GPUs"),
+                             r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
   if (vram.fits()) return;
   const auto fits = [&](const Config& config) { return vram_of(r, config, r.devices).fits(); };
   plan.problems.push_back({"plan", "VRAM",

@@ -92,7 +92,7 @@ Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
       if (!error) return folder;
     }
     if (error) return Error{"run folder", folder.string(), error.message(), "choose another log.dir"};
-    if (named)
+    if (named || again == 10'000)
       return Error{"run folder", folder.string(), "is there already, and a run is never overwritten",
                    "choose another log.name, or go on with --resume auto"};
   }

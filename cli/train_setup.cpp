@@ -6,6 +6,7 @@
 
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
+#include "graph/printable.hpp"
 #include "model/checksum.hpp"
 #include "model/weights_file.hpp"
 
@@ -62,7 +63,7 @@ Status take_up(TrainSetup& p, const Config& config, const ConfigArguments& argum
     p.damaged.push_back(std::move(damaged.file));
   }
   p.trainer.resume = std::move(found->snapshot);
-  p.notes.push_back("going on from " + p.trainer.resume->source);
+  p.notes.push_back("going on from " + printable(p.trainer.resume->source));
   return Done{};
 }
 
@@ -216,7 +217,7 @@ std::vector<std::string> describe(const TrainSetup& p) {
           : "";
   std::vector<std::string> lines = {
       version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
-          ", run folder " + p.trainer.folder.string(),
+          ", run folder " + printable(p.trainer.folder.string()),
       count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
           " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
           count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +

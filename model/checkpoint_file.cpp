@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "graph/printable.hpp"
 #include "model/checksum.hpp"
 #include "model/durable_file.hpp"
 #include "model/source_file.hpp"
@@ -29,9 +30,9 @@ static_assert(sizeof(Prefix) == 24);
 
 constexpr std::size_t aligned(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
 
-Error refusal(const std::filesystem::path& path, std::string cause,
+Error refusal(const std::filesystem::path& path, const std::string& cause,
               std::string hint = "take another checkpoint") {
-  return Error{"checkpoint", path.string(), std::move(cause), std::move(hint)};
+  return Error{"checkpoint", path.string(), printable(cause), std::move(hint)};
 }
 
 std::string header_of(const Snapshot& snapshot) {

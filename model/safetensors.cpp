@@ -6,6 +6,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "graph/printable.hpp"
 #include "model/durable_file.hpp"
 #include "model/source_file.hpp"
 
@@ -21,8 +22,9 @@ struct Type {
 constexpr Type types[] = {{"f32", "F32"}, {"f16", "F16"}, {"bf16", "BF16"},
                           {"f64", "F64"}, {"i32", "I32"}, {"i64", "I64"}};
 
-Error refusal(const std::filesystem::path& path, std::string cause, std::string hint = "export it again") {
-  return Error{"weights", path.string(), std::move(cause), std::move(hint)};
+Error refusal(const std::filesystem::path& path, const std::string& cause,
+              const std::string& hint = "export it again") {
+  return Error{"weights", path.string(), printable(cause), printable(hint)};
 }
 
 // Large types first, so that every tensor lies at a multiple of its type's size.
@@ -69,8 +71,8 @@ bool take_numbers(const nlohmann::json& from, auto& into) {
 
 Result<Entry> take_entry(const std::filesystem::path& path, const std::string& name,
                          const nlohmann::json& from) {
-  const auto refuse = [&](const std::string& cause, std::string hint = "export it again") {
-    return refusal(path, "its tensor " + name + " " + cause, std::move(hint));
+  const auto refuse = [&](const std::string& cause, const std::string& hint = "export it again") {
+    return refusal(path, "its tensor " + name + " " + cause, hint);
   };
   Entry entry{name, {}, {}, 0, 0};
   std::vector<std::int64_t> offsets;

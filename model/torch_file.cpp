@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include "graph/printable.hpp"
 #include "model/durable_file.hpp"
 #include "model/source_file.hpp"
 #include "model/state_dict.hpp"
@@ -16,9 +17,9 @@ using caffe2::serialize::PyTorchStreamWriter;
 constexpr std::size_t longest_pickle = 16 << 20;
 constexpr std::size_t most_growth = 8;  // names may share a storage, but not all of them
 
-Error refusal(const std::filesystem::path& path, std::string cause,
+Error refusal(const std::filesystem::path& path, const std::string& cause,
               std::string hint = "save model.state_dict() with torch.save") {
-  return Error{"weights", path.string(), std::move(cause), std::move(hint)};
+  return Error{"weights", path.string(), printable(cause), std::move(hint)};
 }
 
 // Runs what may throw from within libtorch.
