@@ -1,12 +1,12 @@
 #include "cli/bad_images.hpp"
 
 #include <cstdio>
-#include <fstream>
 #include <tuple>
 
 #include "cli/json_text.hpp"
 #include "cli/run_folder.hpp"
 #include "graph/printable.hpp"
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace {
@@ -82,7 +82,7 @@ Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const Batc
     return std::tuple(epoch, validation, batch);
   };
   const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
-  std::ifstream in(file);
+  InputFile in(file.string());
   std::size_t keep = 0;
   for (std::string line; std::getline(in, line); ++keep) {
     const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);

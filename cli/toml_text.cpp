@@ -12,8 +12,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t longest = 16 << 20;  // data.exclude may list many files
-constexpr int most_levels = 32;            // of brackets, and of the dots in a key
+constexpr std::size_t longest = 8 << 20;  // data.exclude may list many files; checkpoints hold it
+constexpr int most_levels = 32;           // of brackets, and of the dots in a key
 
 // Walks over the text as a TOML parser does, as far as strings and comments hide brackets and dots. Where the
 // text is no TOML the two may part, but there the parser has stopped.
@@ -116,7 +116,7 @@ Result<std::string> read_toml_file(const std::filesystem::path& file) {
     if (got < 0 && error == EINTR) continue;
     if (got < 0) return failed(error);
     if (got == 0) return text;
-    if (text.size() > longest) return Error{"", "", "more than 16 MiB, too long for TOML", ""};
+    if (text.size() > longest) return Error{"", "", "more than 8 MiB, too long for TOML", ""};
   }
 }
 

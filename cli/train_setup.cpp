@@ -1,13 +1,13 @@
 #include "cli/train_setup.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <span>
 
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
 #include "graph/printable.hpp"
 #include "model/checksum.hpp"
+#include "model/durable_file.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -88,12 +88,9 @@ Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& argu
   for (const fs::path& file : p.damaged) set_aside(file);
   if (Status cut = cut_former_ranks(p.trainer); !cut) return cut;
   if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
-  std::ofstream out(p.trainer.folder / "config.toml");
-  out << "# " << version_text() << "\n" << p.trainer.config_text;
-  if (!out.flush())
-    return Error{"run folder", (p.trainer.folder / "config.toml").string(), "cannot be written",
-                 "is the disk full?"};
-  return Done{};
+  const std::string text = "# " + version_text() + "\n" + p.trainer.config_text;
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return replace_file("run folder", p.trainer.folder / "config.toml", {&part, 1});
 }
 
 // Of what the labels mean: the classes, and a sample of the images.

@@ -8,6 +8,7 @@
 
 #include "graph/printable.hpp"
 #include "model/durable_file.hpp"
+#include "model/header_json.hpp"
 #include "model/source_file.hpp"
 
 namespace sluice {
@@ -104,7 +105,7 @@ void take_metadata(const nlohmann::json& from, Snapshot& into) {
 // The tensors in the order of their bytes, known to cover the data exactly once.
 Result<std::vector<Entry>> take_header(const std::filesystem::path& path, const std::string& text,
                                        std::uint64_t data_size, Snapshot& into) {
-  const nlohmann::json header = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json header = parse_header(text);
   if (!header.is_object())
     return refusal(path, "its header is not a JSON object: damaged, or another format");
   std::vector<Entry> entries;
@@ -151,6 +152,9 @@ Result<Snapshot> read(const std::filesystem::path& path) {
   weights.source = path.string();
   auto entries = take_header(path, header, size - sizeof header_size - header_size, weights);
   if (!entries) return entries.error();
+  if (size > most_weights)
+    return refusal(path, std::to_string(size) + " bytes, more than any network here has",
+                   "save the weights alone");
   for (Entry& entry : *entries) {
     const auto room = weights.add(std::move(entry.name), std::move(entry.dtype), std::move(entry.shape));
     if (!file->get(room.data(), room.size())) return cut();

@@ -68,10 +68,10 @@ constexpr std::array<std::string_view, 40> pieces{"[",
                                                   std::string_view("\0", 1)};
 
 std::string mutate(std::string text, Random& random) {
-  for (std::uint32_t n = 1 + random.below(4); n > 0 && !text.empty(); --n) {
-    const std::size_t at = random.below(static_cast<std::uint32_t>(text.size()));
+  for (std::uint32_t n = 1 + random.below(3); n > 0 && !text.empty(); --n) {
+    std::size_t at = random.below(static_cast<std::uint32_t>(text.size()));
     const std::size_t length = 1 + random.below(30);
-    switch (random.below(6)) {
+    switch (random.below(8)) {
       case 0:
         text[at] = static_cast<char>(text[at] ^ (1 << random.below(8)));
         break;
@@ -85,6 +85,11 @@ std::string mutate(std::string text, Random& random) {
         text.insert(at / 2, text.substr(at, length));
         break;
       case 4:
+      case 5:  // another number
+        at = text.find_first_of("0123456789", at);
+        if (at != std::string::npos) text[at] = static_cast<char>('0' + random.below(10));
+        break;
+      case 6:
         text.insert(at, pieces[random.below(pieces.size())]);
         break;
       default: {  // one thing over and over: what nests
@@ -98,13 +103,18 @@ std::string mutate(std::string text, Random& random) {
   return text;
 }
 
+bool load(const std::string& text) {
+  return test::config_input({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
 void load_mutants(int count, std::uint64_t seed) {
   const std::vector<std::string> seeds = corpus();
+  for (std::size_t i = 0; i < 2; ++i) REQUIRE(load(seeds[i]));
   int taken = 0;
   for (int i = 0; i < count; ++i) {
     Random random(seed, 0, static_cast<std::uint64_t>(i), Purpose::synth);
     const std::string text = mutate(seeds[random.below(static_cast<std::uint32_t>(seeds.size()))], random);
-    taken += test::config_input({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+    taken += load(text);
   }
   MESSAGE(count << " mutants: " << taken << " taken, " << count - taken << " refused");
   CHECK(taken > count / 50);

@@ -95,6 +95,6 @@ TEST_CASE("toml text: a configuration may come through a pipe, up to a limit") {
   CHECK(piped(sound).config.data.train == "t");
   const Loaded endless = load_config("/dev/zero");
   REQUIRE(endless.errors.size() == 1);
-  CHECK(has(endless.errors[0].text(), "/dev/zero: cannot be read: more than 16 MiB"));
+  CHECK(has(endless.errors[0].text(), "/dev/zero: cannot be read: more than 8 MiB"));
   CHECK(has(load_config(folder.path()).errors[0].text(), "Is a directory"));
 }
