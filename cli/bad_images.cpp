@@ -1,6 +1,7 @@
 #include "cli/bad_images.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <tuple>
 
 #include "cli/json_text.hpp"
@@ -90,6 +91,8 @@ Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const Batc
                                    j.value("batch", std::uint64_t{0})) >= end)
       break;
   }
+  if (in.read_error() != 0)
+    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
   return cut_lines(file, keep);
 }
 

@@ -13,7 +13,6 @@
 #include "cli/doctor_storage.hpp"
 #include "cli/json_text.hpp"
 #include "cli/rendezvous.hpp"
-#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -86,7 +85,7 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
   for (const Error& error : loaded.errors) list.fail("configuration", error);
   if (!loaded.errors.empty()) return;
   const Config& config = loaded.config;
-  list.ok("configuration", printable(arguments.file));
+  list.ok("configuration", arguments.file);
   const std::string device = look_at_device(list, config.model.device);
   look_at_exchange(list, device, versions());
   std::int64_t classes = 1000;

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "graph/printable.hpp"
 #include "graph/split.hpp"
 
 namespace sluice {
@@ -16,7 +15,7 @@ void look_at_disk(Checklist& list, fs::path folder, std::size_t bytes) {
   std::error_code ignored;
   folder = fs::absolute(folder, ignored);
   while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  const std::string name = printable(folder.string());
+  const std::string name = folder.string();
   if (!fs::is_directory(folder, ignored))
     return list.fail("disk", name + " is not a folder", "set log.dir to another place");
   if (access(folder.c_str(), W_OK | X_OK) != 0)

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "cli/storage_probe.hpp"
-#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -61,7 +60,7 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
         ++good;
       }
     }
-    if (bad && ++sample.bad == 1) sample.first_bad = printable(path) + ": " + printable(error.cause);
+    if (bad && ++sample.bad == 1) sample.first_bad = path + ": " + error.cause;
   }
   sample.ms = good > 0 ? ms / static_cast<double>(good) : 0;
   return sample;

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
-#include <sstream>
 
 #include "cli/commands.hpp"
 #include "graph/printable.hpp"
@@ -11,6 +10,11 @@ int main(int count, char** words) {
   using namespace sluice;
   CLI::App app{"Trains image networks from JPEGs, inside a RAM budget that cannot be overrun.", "sluice"};
   app.require_subcommand(0, 1);
+  // Its messages quote words of the command line.
+  app.failure_message([](const CLI::App* which, const CLI::Error& error) {
+    return CLI::FailureMessage::simple(
+        which, CLI::Error(error.get_name(), printable(error.what()), error.get_exit_code()));
+  });
   bool version = false;
   app.add_flag("--version", version, "Versions of sluice and its libraries");
 
@@ -198,12 +202,7 @@ int main(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    // Its messages quote words of the command line.
-    std::ostringstream out, err;
-    const int code = app.exit(error, out, err);
-    std::cout << out.str();
-    std::cerr << printable_lines(err.str());
-    return code == 0 ? exit_done : exit_usage;
+    return app.exit(error) == 0 ? exit_done : exit_usage;
   }
   try {
     if (version) {

@@ -162,7 +162,8 @@ Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {
   std::uintmax_t keep = 0;
   std::size_t kept = 0;
   for (std::string line; kept < lines && std::getline(in, line) && !in.eof(); ++kept) keep += line.size() + 1;
-  if (in.bad()) return Error{"resume", file.string(), "cannot be read", "check the disk"};
+  if (in.read_error() != 0)
+    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
   std::error_code error;
   fs::resize_file(file, keep, error);
   if (error) return Error{"resume", file.string(), error.message(), ""};

@@ -56,13 +56,13 @@ InputFile::InputFile(const std::string& path)
   if (!opened()) setstate(std::ios::failbit);
 }
 
-// An error of storage throws, which makes the stream bad(): not the same as the end of the file.
 InputFile::Buffer::int_type InputFile::Buffer::underflow() {
+  if (file_.get() < 0) return traits_type::eof();
   ssize_t got = 0;
   do got = ::read(file_.get(), bytes_.data(), bytes_.size());
   while (got < 0 && errno == EINTR);
-  if (got < 0) throw std::ios_base::failure(std::strerror(errno));
-  if (got == 0) return traits_type::eof();
+  if (got < 0) error_ = errno;
+  if (got <= 0) return traits_type::eof();
   setg(bytes_.data(), bytes_.data(), bytes_.data() + got);
   return traits_type::to_int_type(bytes_[0]);
 }

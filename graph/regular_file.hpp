@@ -29,22 +29,26 @@ struct OpenedFile {
 // A character device, such as /dev/null, may be written to as well.
 [[nodiscard]] OpenedFile open_for_writing(const char* path, int flags);
 
-// Reads a regular file as a stream.
+// Reads a regular file as a stream. Storage that fails ends it as the end of the file does; read_error()
+// tells the two apart.
 class InputFile : public std::istream {
  public:
   explicit InputFile(const std::string& path);
   [[nodiscard]] bool missing() const { return opened_.error == ENOENT; }
   [[nodiscard]] bool opened() const { return opened_.fd >= 0; }
   [[nodiscard]] std::string cause() const { return opened_.cause(); }  // why it is not opened
+  [[nodiscard]] int read_error() const { return buffer_.error(); }     // a number of the system; 0: none
 
  private:
   class Buffer : public std::streambuf {
    public:
     explicit Buffer(int fd) : file_(fd) {}
+    [[nodiscard]] int error() const { return error_; }
 
    private:
     int_type underflow() override;
     Descriptor file_;
+    int error_ = 0;
     std::vector<char> bytes_ = std::vector<char>(64 << 10);
   };
 

@@ -20,6 +20,7 @@ std::string obeyed(const std::string& text) { return printable_lines(text) == te
 void check_printed(const Ended& ended) {
   CHECK(obeyed(ended.out) == "");
   CHECK(obeyed(ended.err) == "");
+  CAPTURE(ended.out + ended.err);
   // A forged line would begin with what the name holds behind its line end.
   CHECK_FALSE(has("\n" + ended.out + ended.err, "\nerror: all is lost"));
 }
@@ -64,8 +65,8 @@ TEST_CASE("hostile: names in the data tree reach no terminal, log or drawing raw
   check_printed(place.run({"plan", "tiny.toml"}));
   check_printed(place.run({"plan", "tiny.toml", "--json"}));
   check_printed(place.run({"doctor", "tiny.toml"}));
-  const Ended shown =
-      place.run({"show", "tiny.toml", "--split", "val", "--sheet", evil.substr(0, 12) + ".jpg"});
+  const Ended shown = place.run(
+      {"show", "tiny.toml", "--split", "val", "--batch", "4", "--sheet", evil.substr(0, 12) + ".jpg"});
   CHECK(shown.code == 0);
   check_printed(shown);
   CHECK(has(shown.out, "bee\\x1b]0;owned\\x07"));
