@@ -1,15 +1,27 @@
 #include "cli/bad_images.hpp"
 
 #include <cstdio>
-#include <fstream>
+#include <cstring>
 #include <tuple>
 
+#include "cli/json_text.hpp"
 #include "cli/run_folder.hpp"
+#include "graph/printable.hpp"
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace {
 
 const char* name_of(Split split) { return split == Split::train ? "train" : "val"; }
+
+std::string hexadecimal(std::string_view bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -30,13 +42,13 @@ Status BadImages::list(const BatchPlan& plan, const std::vector<Bad>& bad) {
     sink_ = std::move(*opened);
   }
   for (const Bad& b : bad) {
-    const nlohmann::ordered_json line = {
+    nlohmann::ordered_json line = {
         {"file", b.file},         {"cause", b.cause}, {"split", name_of(plan.split)}, {"epoch", plan.epoch},
         {"batch", plan.in_phase}, {"place", b.place}, {"replacement", b.replacement}};
-    if (Status written = sink_(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)); !written)
-      return written;
+    if (!is_utf8(b.file)) line["file_bytes"] = hexadecimal(b.file);  // the only way to tell such a name
+    if (Status written = sink_(json_text(line)); !written) return written;
   }
-  last_ = "; the last: " + bad.back().file + ": " + bad.back().cause;
+  last_ = "; the last: " + printable(bad.back().file) + ": " + printable(bad.back().cause);
   lines_ += bad.size();
   return Done{};
 }
@@ -71,7 +83,7 @@ Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const Batc
     return std::tuple(epoch, validation, batch);
   };
   const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
-  std::ifstream in(file);
+  InputFile in(file.string());
   std::size_t keep = 0;
   for (std::string line; std::getline(in, line); ++keep) {
     const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
@@ -79,6 +91,8 @@ Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const Batc
                                    j.value("batch", std::uint64_t{0})) >= end)
       break;
   }
+  if (in.read_error() != 0)
+    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
   return cut_lines(file, keep);
 }
 

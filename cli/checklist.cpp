@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -24,22 +26,22 @@ std::string padded(std::string text, std::size_t width) {
 
 }  // namespace
 
-void Checklist::ok(std::string name, std::string found) {
-  lines_.push_back({std::move(name), Verdict::ok, std::move(found), "", {}});
+void Checklist::ok(std::string name, const std::string& found) {
+  lines_.push_back({std::move(name), Verdict::ok, printable(found), "", {}});
 }
 
-void Checklist::warn(std::string name, std::string found, std::string hint) {
-  lines_.push_back({std::move(name), Verdict::warning, std::move(found), std::move(hint), {}});
+void Checklist::warn(std::string name, const std::string& found, std::string hint) {
+  lines_.push_back({std::move(name), Verdict::warning, printable(found), std::move(hint), {}});
 }
 
-void Checklist::fail(std::string name, std::string found, std::string hint) {
-  lines_.push_back({std::move(name), Verdict::fail, std::move(found), std::move(hint), {}});
+void Checklist::fail(std::string name, const std::string& found, std::string hint) {
+  lines_.push_back({std::move(name), Verdict::fail, printable(found), std::move(hint), {}});
 }
 
 void Checklist::fail(std::string name, const Error& error) {
   Error told = error;
   told.hint.clear();
-  fail(std::move(name), told.text(), error.hint);
+  lines_.push_back({std::move(name), Verdict::fail, told.text(), printable_lines(error.hint), {}});
 }
 
 void Checklist::figure(std::string name, double value) {

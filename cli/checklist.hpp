@@ -20,9 +20,10 @@ class Checklist {
     std::vector<std::pair<std::string, double>> figures = {};  // for programs: only in the JSON
   };
 
-  void ok(std::string name, std::string found);
-  void warn(std::string name, std::string found, std::string hint);
-  void fail(std::string name, std::string found, std::string hint);
+  // What was found is one line, with foreign text in it made printable; an error may have lines.
+  void ok(std::string name, const std::string& found);
+  void warn(std::string name, const std::string& found, std::string hint);
+  void fail(std::string name, const std::string& found, std::string hint);
   void fail(std::string name, const Error& error);
   void figure(std::string name, double value);  // of the last line
 

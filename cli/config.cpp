@@ -1,16 +1,14 @@
 #include "cli/config.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "cli/config_rules.hpp"
 #include "cli/config_value.hpp"
 #include "cli/nearest.hpp"
+#include "cli/toml_text.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -45,7 +43,7 @@ class Reader {
 
   void file(std::string_view text) {
     try {
-      const toml::table root = toml::parse(text);
+      const toml::table root = parse_toml(text);
       for (const auto& [key, node] : root) section(key, node);
     } catch (const toml::parse_error& error) {
       report(place(error.source()), "not TOML: " + std::string(error.description()), "");
@@ -119,12 +117,12 @@ class Reader {
     return {text(where), {where.begin.line, where.begin.column}};
   }
 
-  void report(const Place& where, std::string cause, std::string hint) {
-    found_.push_back({where.position, {"config", where.text, std::move(cause), std::move(hint)}});
+  void report(const Place& where, const std::string& cause, const std::string& hint) {
+    found_.push_back({where.position, {"config", where.text, printable(cause), printable(hint)}});
   }
 
-  void fail(const std::string& subject, std::string cause, std::string hint) {
-    loaded_.errors.push_back({"config", subject, std::move(cause), std::move(hint)});
+  void fail(const std::string& subject, const std::string& cause, const std::string& hint) {
+    loaded_.errors.push_back({"config", subject, printable(cause), printable(hint)});
   }
 
   void section(const toml::key& name, const toml::node& node) {
@@ -163,7 +161,7 @@ class Reader {
     const toml::value<std::string> raw(text);
     toml::table parsed;
     try {
-      parsed = toml::parse("value = " + text);
+      parsed = parse_toml("value = " + text);
     } catch (const toml::parse_error&) {
     }
     const toml::node* value = parsed.size() == 1 ? parsed.get("value") : nullptr;
@@ -213,17 +211,14 @@ Loaded parse_config(std::string_view text, const std::string& name, std::span<co
 }
 
 Loaded load_config(const std::filesystem::path& file, std::span<const std::string> sets) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  if (in && in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  if (!in.is_open() || in.bad() || errno != 0) {
+  const Result<std::string> text = read_toml_file(file);
+  if (!text) {
     Reader reader(file.string());
-    reader.missing_file(std::string("cannot be read: ") + std::strerror(errno));
+    reader.missing_file("cannot be read: " + text.error().cause);
     for (const std::string& word : sets) reader.set(word);
     return std::move(reader).finish();
   }
-  return parse_config(text.str(), file.string(), sets);
+  return parse_config(*text, file.string(), sets);
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/config_keys.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -13,21 +14,24 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
+// A character that is not fit for a terminal, as TOML writes it.
+std::string in_toml(std::string_view character) {
+  const std::string shown = printable(character);
+  if (shown.starts_with("\\u{")) return "\\u" + shown.substr(3, 4);
+  if (character.size() > 1 || shown == character) return shown;
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(character[0]);
+  return {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
+}
+
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      constexpr std::string_view digits = "0123456789ABCDEF";
-      out += "\\u00";
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-    } else {
-      out += c;
-    }
+  while (!text.empty()) {
+    std::size_t bytes = 1;
+    while (bytes < text.size() && (text[bytes] & 0xC0) == 0x80) ++bytes;
+    if (text[0] == '"' || text[0] == '\\') out += '\\';
+    out += in_toml(text.substr(0, bytes));
+    text.remove_prefix(bytes);
   }
   return out + '"';
 }

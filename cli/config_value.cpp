@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/nearest.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -129,8 +130,27 @@ struct Assign {
                   "");
   }
 
+  // A path ends at a NUL byte for the system, not for the program: the two would mean different files. The
+  // run's config.toml can only say UTF-8.
+  [[nodiscard]] std::optional<Misfit> unsound(const std::string& text) const {
+    if (text.find('\0') != std::string::npos)
+      return misfit("holds a NUL byte (\"" + text + "\")", "remove the \\u0000");
+    if (!is_utf8(text))
+      return misfit("is not UTF-8 (\"" + text + "\")", "give the file or folder another name");
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<Misfit> unsound_text() const {
+    if (const auto* text = value.as_string()) return unsound(text->get());
+    if (const toml::array* const list = value.as_array())
+      for (const toml::node& item : *list)
+        if (const auto* text = item.as_string())
+          if (auto wrong = unsound(text->get())) return wrong;
+    return std::nullopt;
+  }
+
   template <class T>
   std::optional<Misfit> operator()(T* slot) const {
+    if (auto wrong = unsound_text()) return wrong;
     T fresh{};
     if (!read(value, fresh)) return wrong_type(slot);
     if (auto wrong = fault(fresh)) return wrong;

@@ -11,6 +11,7 @@
 #include "cli/doctor_machine.hpp"
 #include "cli/doctor_step.hpp"
 #include "cli/doctor_storage.hpp"
+#include "cli/json_text.hpp"
 #include "cli/rendezvous.hpp"
 #include "graph/text.hpp"
 
@@ -109,7 +110,7 @@ int doctor_command(const ConfigArguments& arguments, bool json) {
   else
     look_at_config(list, arguments);
   if (json)
-    std::cout << list.json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << json_text(list.json()) << "\n";
   else
     std::cout << list.table();
   return list.failed() ? exit_failed : exit_done;

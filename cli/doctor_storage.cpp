@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "graph/split.hpp"
+#include "graph/text.hpp"
 
 namespace sluice {
 namespace {

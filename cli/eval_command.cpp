@@ -6,7 +6,9 @@
 #include "cli/commands.hpp"
 #include "cli/figures.hpp"
 #include "cli/interval.hpp"
+#include "cli/json_text.hpp"
 #include "cli/screen_log.hpp"
+#include "graph/printable.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -39,7 +41,8 @@ class Evaluation {
     if (!phase_.started()) phase_.start();
     images_ += plan.places;
     left_out_ += given.bad.size();
-    for (const Bad& b : given.bad) log_.message(Level::warning, b.file + ": " + b.cause + "; left out");
+    for (const Bad& b : given.bad)
+      log_.message(Level::warning, printable(b.file) + ": " + printable(b.cause) + "; left out");
     phase_.images(plan.places);
     if (Status done = step_->eval(std::move(given.batch)); !done) return done.error();
     report(plan);
@@ -92,7 +95,7 @@ void print(const Evaluation& evaluation, const EvalArguments& asked) {
     out["left_out"] = evaluation.left_out();
     out["checkpoint"] = asked.checkpoint;
     out["weights"] = asked.averaged ? "averaged" : "trained";
-    std::cout << out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << json_text(out) << "\n";
     return;
   }
   for (const auto& [name, value] : found) {
@@ -102,7 +105,8 @@ void print(const Evaluation& evaluation, const EvalArguments& asked) {
   }
   std::cout << "\n"
             << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
-            << (asked.averaged ? "averaged" : "trained") << " weights of " << asked.checkpoint << "\n";
+            << (asked.averaged ? "averaged" : "trained") << " weights of " << printable(asked.checkpoint)
+            << "\n";
 }
 
 }  // namespace

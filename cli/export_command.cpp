@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "graph/printable.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -23,8 +24,9 @@ int export_command(const std::string& checkpoint, const std::string& output, boo
   }
   const auto tensors = std::ranges::count_if(
       read->tensors, [](const StoredTensor& tensor) { return tensor.name.starts_with("model."); });
-  std::cout << output << ": " << read->arch << (averaged ? ", averaged weights" : "") << ", " << read->classes
-            << " classes, " << tensors << " tensors, " << std::filesystem::file_size(output) << " bytes\n";
+  std::cout << printable(output) << ": " << printable(read->arch) << (averaged ? ", averaged weights" : "")
+            << ", " << read->classes << " classes, " << tensors << " tensors, "
+            << std::filesystem::file_size(output) << " bytes\n";
   return exit_done;
 }
 

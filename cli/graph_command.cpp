@@ -12,6 +12,8 @@
 #include "cli/commands.hpp"
 #include "cli/run_plan.hpp"
 #include "graph/dot.hpp"
+#include "graph/printable.hpp"
+#include "graph/regular_file.hpp"
 #include "model/durable_file.hpp"
 #include "nodes/step.hpp"
 
@@ -41,11 +43,14 @@ Result<std::string> planned_dot(const Config& config, const std::string& title) 
 }
 
 Result<std::string> run_dot(const fs::path& run) {
-  std::ifstream in(run / "graph.dot");
-  if (!in) return Error{"graph", run.string(), "has no graph.dot", "give a configuration or a run folder"};
+  InputFile in((run / "graph.dot").string());
+  if (in.missing())
+    return Error{"graph", run.string(), "has no graph.dot", "give a configuration or a run folder"};
+  if (!in.opened())
+    return Error{"graph", (run / "graph.dot").string(), in.cause(), "give another run folder"};
   std::ostringstream text;
   text << in.rdbuf();
-  return text.str();
+  return printable_lines(text.str());
 }
 
 // Through Graphviz's `dot`, by way of a temporary file.

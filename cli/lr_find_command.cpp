@@ -8,9 +8,11 @@
 #include "cli/batch_run.hpp"
 #include "cli/commands.hpp"
 #include "cli/interval.hpp"
+#include "cli/json_text.hpp"
 #include "cli/plot.hpp"
 #include "cli/screen_log.hpp"
 #include "cli/step_options.hpp"
+#include "graph/printable.hpp"
 #include "model/weights_file.hpp"
 
 namespace sluice {
@@ -46,7 +48,8 @@ class Search {
 
   Result<bool> batch(OnDevice&& given) {
     if (!phase_.started()) phase_.start();
-    for (const Bad& b : given.bad) log_.message(Level::warning, b.file + ": " + b.cause + "; replaced");
+    for (const Bad& b : given.bad)
+      log_.message(Level::warning, printable(b.file) + ": " + printable(b.cause) + "; replaced");
     schedule_.lr = test_.rate(steps_);
     const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.size);
     const TrainStep how(peak_rate(schedule_), static_cast<std::uint64_t>(steps_), mix);
@@ -129,7 +132,7 @@ int tell(const RangeOutcome& outcome, const Config& config, const std::string& t
     nlohmann::ordered_json out = range_json(outcome);
     out["total_batch"] = config.train.batch * config.train.accumulate;
     out["base_batch"] = config.optim.base_batch;
-    std::cout << out.dump() << "\n";
+    std::cout << json_text(out) << "\n";
   } else {
     std::cout << range_table(outcome);
   }

@@ -1,16 +1,12 @@
 #include "cli/machine_file.hpp"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "cli/nearest.hpp"
+#include "cli/toml_text.hpp"
 #include "cli/units.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -56,7 +52,7 @@ class Reader {
   }
   void wrong(std::string_view key, std::string cause, std::string hint) {
     if (!failure_)
-      failure_ = Error{"machine", file_ + ": " + std::string(key), std::move(cause), std::move(hint)};
+      failure_ = Error{"machine", file_ + ": " + std::string(key), printable(cause), std::move(hint)};
   }
 
   const toml::table& table_;
@@ -69,10 +65,10 @@ class Reader {
 Result<PlanMachine> parse_machine(std::string_view text, const std::string& name) {
   toml::table table;
   try {
-    table = toml::parse(text);
+    table = parse_toml(text);
   } catch (const toml::parse_error& error) {
     return Error{"machine", name + ":" + std::to_string(error.source().begin.line),
-                 std::string(error.description()), ""};
+                 printable(error.description()), ""};
   }
   Reader reader(table, name);
   PlanMachine machine;
@@ -90,13 +86,11 @@ Result<PlanMachine> parse_machine(std::string_view text, const std::string& name
 }
 
 Result<PlanMachine> load_machine(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  if (in && in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  if (!in.is_open() || in.bad())
-    return Error{"machine", file.string(), std::string("cannot be read: ") + std::strerror(errno),
+  const Result<std::string> text = read_toml_file(file);
+  if (!text)
+    return Error{"machine", file.string(), "cannot be read: " + text.error().cause,
                  "configs/machines holds some"};
-  return parse_machine(text.str(), file.string());
+  return parse_machine(*text, file.string());
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/descriptors.hpp"
+#include "graph/printable.hpp"
 #include "graph/thread_limit.hpp"
 
 namespace {
@@ -18,6 +19,11 @@ using namespace sluice;
 int run(int count, char** words) {
   CLI::App app{"Trains image networks from JPEGs, inside a RAM budget that cannot be overrun.", "sluice"};
   app.require_subcommand(0, 1);
+  // Its messages quote words of the command line.
+  app.failure_message([](const CLI::App* which, const CLI::Error& error) {
+    return CLI::FailureMessage::simple(
+        which, CLI::Error(error.get_name(), printable(error.what()), error.get_exit_code()));
+  });
   bool version = false;
   app.add_flag("--version", version, "Versions of sluice and its libraries");
 

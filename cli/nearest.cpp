@@ -11,6 +11,8 @@ bool same(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
+constexpr std::size_t longest_word = 200;  // nobody misspells more, and distances take the square of it
+
 std::size_t allowance(std::string_view word) { return std::max<std::size_t>(2, word.size() / 3); }
 
 std::string_view leaf(std::string_view key) { return key.substr(key.rfind('.') + 1); }
@@ -34,11 +36,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> by_distance(std::string_view word, std::span<const std::string_view> known) {
   std::vector<std::string_view> sorted(known.begin(), known.end());
+  if (word.size() > longest_word) return sorted;
   std::ranges::stable_sort(sorted, {}, [&](std::string_view other) { return edit_distance(word, other); });
   return sorted;
 }
 
 std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > longest_word) return std::nullopt;
   const auto sorted = by_distance(word, known);
   if (sorted.empty() || edit_distance(word, sorted.front()) > allowance(word)) return std::nullopt;
   return sorted.front();
@@ -46,6 +50,7 @@ std::optional<std::string_view> nearest(std::string_view word, std::span<const s
 
 std::optional<std::string_view> nearest_key(std::string_view word, std::span<const std::string_view> known) {
   std::optional<std::string_view> best;
+  if (word.size() > longest_word) return best;
   std::size_t least = allowance(leaf(word)) + 1;
   for (const std::string_view key : known) {
     const std::size_t distance = std::min(edit_distance(word, key), edit_distance(leaf(word), leaf(key)) + 1);

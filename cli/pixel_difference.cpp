@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
+
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace {
@@ -46,7 +47,7 @@ PixelDifference pixel_difference(const std::vector<std::string>& files, const Da
   JpegDecoder decoder;
   Sums sums;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    std::ifstream in(files[i], std::ios::binary);
+    InputFile in(files[i]);
     const std::vector<char> bytes(std::istreambuf_iterator<char>(in), {});
     (void)compare(decoder, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, i, options,
                   sums);

@@ -4,6 +4,7 @@
 
 #include "cli/advice.hpp"
 #include "cli/step_options.hpp"
+#include "graph/printable.hpp"
 #include "graph/text.hpp"
 
 namespace sluice {
@@ -144,10 +145,10 @@ void judge_vram(Plan& plan) {
 void judge_devices(Plan& plan) {
   const PlanRequest& r = plan.request;
   if (r.device == "cuda" && !r.machine.name.empty() && r.devices > r.machine.gpus)
-    plan.problems.push_back(
-        {"plan", "--devices " + std::to_string(r.devices),
-         r.machine.name + " has " + std::to_string(r.machine.gpus) + (r.machine.gpus == 1 ? " GPU" : " GPUs"),
-         r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
+    plan.problems.push_back({"plan", "--devices " + std::to_string(r.devices),
+                             printable(r.machine.name) + " has " + std::to_string(r.machine.gpus) +
+                                 (r.machine.gpus == 1 ? " GPU" : " GPUs"),
+                             r.machine.gpus > 0 ? "" : "--set model.device=cpu"});
 }
 
 void judge_rest(Plan& plan) {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "cli/json_text.hpp"
 #include "cli/plan.hpp"
 #include "nodes/step.hpp"
 
@@ -71,7 +72,7 @@ int plan_command(const ConfigArguments& arguments, const PlanArguments& asked) {
   if (!asked.json) {
     std::cout << plan_text(plan);
   } else {
-    std::cout << plan_json(plan).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << json_text(plan_json(plan)) << "\n";
     for (const Error& problem : plan.problems) complain(problem);
   }
   return plan.fits() ? exit_done : exit_usage;

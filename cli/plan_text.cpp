@@ -4,6 +4,7 @@
 
 #include "cli/plan.hpp"
 #include "graph/text.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -42,16 +43,17 @@ std::string heading(const Plan& p) {
   const PlanRequest& r = p.request;
   const Config& c = r.config;
   const PlanMachine& m = r.machine;
-  std::string text = r.config_name + ": " + c.model.arch + " on " + r.device + ", " + c.model.precision +
-                     ", " + std::to_string(c.data.image_size) + " px, batch " +
+  std::string text = printable(r.config_name) + ": " + c.model.arch + " on " + r.device + ", " +
+                     c.model.precision + ", " + std::to_string(c.data.image_size) + " px, batch " +
                      std::to_string(c.train.batch) + (c.model.recompute ? ", recomputed" : "") + "; " +
                      std::to_string(r.devices) + (r.devices == 1 ? " device" : " devices") +
                      (r.nodes > 1 ? " on each of " + std::to_string(r.nodes) + " hosts" : "") + "\n";
-  text += "machine  " + (m.name.empty() ? "this one" : m.name) + ": " + std::to_string(m.host.cpus) +
-          " CPUs, " + readable_bytes(m.host.memory) + " of RAM (" + m.host.memory_limit + ")" +
-          (m.gpus > 0
-               ? ", " + std::to_string(m.gpus) + " x " + m.gpu_name + " with " + readable_bytes(m.gpu_memory)
-               : "") +
+  text += "machine  " + (m.name.empty() ? "this one" : printable(m.name)) + ": " +
+          std::to_string(m.host.cpus) + " CPUs, " + readable_bytes(m.host.memory) + " of RAM (" +
+          m.host.memory_limit + ")" +
+          (m.gpus > 0 ? ", " + std::to_string(m.gpus) + " x " + printable(m.gpu_name) + " with " +
+                            readable_bytes(m.gpu_memory)
+                      : "") +
           "\n";
   text += "data     " + std::to_string(r.data.train_images) + " training and " +
           std::to_string(r.data.val_images) + " validation images, " + std::to_string(r.data.classes) +

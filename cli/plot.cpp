@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/axis.hpp"
+#include "graph/printable.hpp"
 #include "model/durable_file.hpp"
 
 namespace sluice {
@@ -33,12 +33,10 @@ text{fill:#c3cad2}.title{fill:#f1f4f7}.page{fill:#14171b}.frame{stroke:#737c86}.
 </style>
 )";
 
-// Text as XML takes it: sound UTF-8 without control characters.
+// Text as XML takes it.
 std::string escaped(const std::string& text) {
-  using nlohmann::json;
-  const auto sound = json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
   std::string out;
-  for (const char c : sound.get<std::string>()) {
+  for (const char c : printable(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -48,7 +46,7 @@ std::string escaped(const std::string& text) {
     else if (c == '"')
       out += "&quot;";
     else
-      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+      out += c;
   }
   return out;
 }

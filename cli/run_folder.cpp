@@ -8,8 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <string_view>
+
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -92,7 +93,7 @@ Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
       if (!error) return folder;
     }
     if (error) return Error{"run folder", folder.string(), error.message(), "choose another log.dir"};
-    if (named)
+    if (named || again == 10'000)
       return Error{"run folder", folder.string(), "is there already, and a run is never overwritten",
                    "choose another log.name, or go on with --resume auto"};
   }
@@ -154,12 +155,15 @@ void set_aside(const fs::path& damaged) {
 }
 
 Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::size_t{0};
+  InputFile in(file.string());
+  if (in.missing()) return std::size_t{0};
+  if (!in.opened())
+    return Error{"resume", file.string(), in.cause(), "remove it, or start anew without --resume"};
   std::uintmax_t keep = 0;
   std::size_t kept = 0;
   for (std::string line; kept < lines && std::getline(in, line) && !in.eof(); ++kept) keep += line.size() + 1;
-  in.close();
+  if (in.read_error() != 0)
+    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
   std::error_code error;
   fs::resize_file(file, keep, error);
   if (error) return Error{"resume", file.string(), error.message(), ""};

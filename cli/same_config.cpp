@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -35,7 +37,7 @@ Status same_training(std::string_view own, std::string_view of_first, const std:
     const auto other = first.find(key);
     const std::string there = other == first.end() ? "not there" : other->second;
     if (there != value)
-      return Error{"ranks", who, key + " is " + value + ", and " + there + " on rank 0",
+      return Error{"ranks", who, printable(key + " is " + value + ", and " + there) + " on rank 0",
                    "give all ranks the same configuration"};
   }
   return Done{};

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/json_text.hpp"
 #include "cli/plot.hpp"
 #include "cli/run_plan.hpp"
 #include "cli/step_options.hpp"
@@ -160,7 +161,7 @@ int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_ep
       complain(drawn.error());
       return exit_failed;
     }
-  std::cout << (json ? to_json(*rates).dump() + "\n" : table(*rates));
+  std::cout << (json ? json_text(to_json(*rates)) + "\n" : table(*rates));
   return exit_done;
 }
 

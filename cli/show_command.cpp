@@ -10,6 +10,7 @@
 #include "cli/synth_image.hpp"
 #include "graph/pipeline.hpp"
 #include "model/durable_file.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -84,7 +85,8 @@ Canvas contact_sheet(const Shown& shown, const std::vector<std::string>& classes
     }
     const std::int32_t label = shown.labels[i];
     const std::string text =
-        label < 0 ? "not used" : std::to_string(label) + " " + classes[static_cast<std::size_t>(label)];
+        label < 0 ? "not used"
+                  : std::to_string(label) + " " + printable(classes[static_cast<std::size_t>(label)]);
     write_text(sheet, x, y + size + gap / 2, size, scale, text, 0);
   }
   return sheet;
@@ -135,15 +137,19 @@ void describe(const Config& config, const Shown& shown, const std::vector<std::s
           mix.box.width, mix.box.height, mix.box.x, mix.box.y);
   }
   for (const Bad& bad : shown.bad)
-    std::printf("place %u: %s: %s; %s\n", bad.place, bad.file.c_str(), bad.cause.c_str(),
-                bad.replacement.empty() ? "left out" : ("replaced by " + bad.replacement).c_str());
+    std::printf("place %u: %s: %s; %s\n", bad.place, printable(bad.file).c_str(),
+                printable(bad.cause).c_str(),
+                bad.replacement.empty() ? "left out" : ("replaced by " + printable(bad.replacement)).c_str());
   std::printf("labels:");
   for (std::size_t i = 0; i < shown.places && i < 16; ++i)
-    std::printf(" %s",
-                shown.labels[i] < 0 ? "-" : classes[static_cast<std::size_t>(shown.labels[i])].c_str());
+    std::printf(" %s", shown.labels[i] < 0
+                           ? "-"
+                           : printable(classes[static_cast<std::size_t>(shown.labels[i])]).c_str());
   std::printf(shown.places > 16 ? " ...\n" : "\n");
-  if (!asked.npy.empty()) std::printf("wrote %s and %s\n", asked.npy.c_str(), labels_file(asked.npy).c_str());
-  if (!asked.sheet.empty()) std::printf("wrote %s\n", asked.sheet.c_str());
+  if (!asked.npy.empty())
+    std::printf("wrote %s and %s\n", printable(asked.npy).c_str(),
+                printable(labels_file(asked.npy).string()).c_str());
+  if (!asked.sheet.empty()) std::printf("wrote %s\n", printable(asked.sheet).c_str());
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <thread>
 
+#include "graph/regular_file.hpp"
+
 namespace sluice {
 namespace {
 
@@ -41,8 +43,9 @@ struct OneFile {
 OneFile read_one(const std::string& path, std::vector<char>& buffer) {
   OneFile one;
   const auto begin = Clock::now();
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return one.error = errno, one;
+  const OpenedFile file = open_regular(path.c_str());
+  const int fd = file.fd;
+  if (fd < 0) return one.error = file.error, one;
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   one.found = where_is(fd);
   for (;;) {

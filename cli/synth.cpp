@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/synth_image.hpp"
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace {
@@ -39,9 +40,9 @@ std::string manifest(const SynthOptions& o) {
 }
 
 std::string content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
+  InputFile in(file.string());
   std::ostringstream out;
-  if (in.is_open()) out << in.rdbuf();
+  if (in.opened()) out << in.rdbuf();
   return out.str();
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <iostream>
 
 #include "cli/commands.hpp"
@@ -83,11 +82,10 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
 
 void write_graph(const fs::path& folder, const Picture& picture, const std::string& title) {
   const fs::path temporary = folder / ".graph.dot.new";
-  std::ofstream out(temporary);
-  out << to_dot(picture, title);
-  out.close();
   std::error_code ignored;  // a picture that is not drawn must not end a run
-  if (out) fs::rename(temporary, folder / "graph.dot", ignored);
+  fs::remove(temporary, ignored);
+  const Result<std::shared_ptr<AppendFile>> out = AppendFile::open(temporary.string());
+  if (out && (*out)->append(to_dot(picture, title))) fs::rename(temporary, folder / "graph.dot", ignored);
 }
 
 std::chrono::milliseconds seconds(double value) {
@@ -199,7 +197,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   if (!opened) {
     complain(opened.error());
     ranks.failed(opened.error());
-    return exit_failed;
+    return exit_usage;
   }
   Log& log = **opened;
   Ledger ledger(p.plan.pipeline.split.budget);

@@ -1,18 +1,17 @@
 #include "cli/train_setup.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <span>
 
 #include "cli/fit.hpp"
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
 #include "cli/synth_tree.hpp"
+#include "graph/printable.hpp"
 #include "graph/text.hpp"
 #include "graph/thread_limit.hpp"
 #include "model/checksum.hpp"
+#include "model/durable_file.hpp"
 #include "model/heartbeat.hpp"
 #include "model/version.hpp"
 #include "model/weights_file.hpp"
@@ -70,7 +69,7 @@ Status take_up(TrainSetup& p, const Config& config, const ConfigArguments& argum
     p.damaged.push_back(std::move(damaged.file));
   }
   p.trainer.resume = std::move(found->snapshot);
-  p.notes.push_back("going on from " + p.trainer.resume->source);
+  p.notes.push_back("going on from " + printable(p.trainer.resume->source));
   return Done{};
 }
 
@@ -95,13 +94,9 @@ Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& argu
   for (const fs::path& file : p.damaged) set_aside(file);
   if (Status cut = cut_former_ranks(p.trainer); !cut) return cut;
   if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
-  errno = 0;
-  std::ofstream out(p.trainer.folder / "config.toml");
-  out << "# " << version_text() << "\n" << p.trainer.config_text;
-  if (!out.flush())
-    return Error{"run folder", (p.trainer.folder / "config.toml").string(),
-                 std::string("cannot be written: ") + std::strerror(errno), ""};
-  return Done{};
+  const std::string text = "# " + version_text() + "\n" + p.trainer.config_text;
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return replace_file("run folder", p.trainer.folder / "config.toml", {&part, 1});
 }
 
 // Of what the labels mean: the classes, and a sample of the images.
@@ -233,7 +228,7 @@ std::vector<std::string> describe(const TrainSetup& p) {
           : "";
   std::vector<std::string> lines = {
       version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
-          ", run folder " + p.trainer.folder.string(),
+          ", run folder " + printable(p.trainer.folder.string()),
       count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
           " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
           count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +

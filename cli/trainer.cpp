@@ -2,6 +2,7 @@
 
 #include "cli/figures.hpp"
 #include "cli/step_options.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -112,7 +113,7 @@ Status Trainer::begin() {
   if (o_.weights) {
     const Result<bool> anew = step->start_from(*o_.weights);
     if (!anew) return anew.error();
-    tell("starting from " + o_.weights->source +
+    tell("starting from " + printable(o_.weights->source) +
          (*anew ? ", with a new classifier for this run's classes" : ""));
     o_.weights.reset();
   }
@@ -179,7 +180,7 @@ Status Trainer::finish() {
     if (!saved && o_.ranks && sound_ && unsaved_) saved = save(false);  // one was lost just now
     if (Status written = keeper_.wait(); saved) saved = std::move(written);
   }
-  if (saved && saved_here_) tell("saved " + (o_.folder / "checkpoints" / "last.ckpt").string());
+  if (saved && saved_here_) tell("saved " + printable((o_.folder / "checkpoints" / "last.ckpt").string()));
   return saved;
 }
 

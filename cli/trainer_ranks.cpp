@@ -5,6 +5,7 @@
 
 #include "cli/signals.hpp"
 #include "cli/trainer.hpp"
+#include "graph/printable.hpp"
 
 namespace sluice {
 
@@ -44,8 +45,8 @@ Status Trainer::note(const BatchPlan& plan, const std::vector<Bad>& bad) {
   if (!all_have_it) untold_ += BadImages::places(bad);
   if (stop_signal_ != 0) return Done{};
   for (const Bad& b : bad)
-    log_.message(Level::warning,
-                 b.file + ": " + b.cause + (b.replacement.empty() ? "; left out" : "; replaced"));
+    log_.message(Level::warning, printable(b.file) + ": " + printable(b.cause) +
+                                     (b.replacement.empty() ? "; left out" : "; replaced"));
   return o_.ranks ? bad_.list(plan, bad) : bad_.note(plan, images_of(plan.split), bad);
 }
 

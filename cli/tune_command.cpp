@@ -10,6 +10,7 @@
 #include "cli/child.hpp"
 #include "cli/commands.hpp"
 #include "cli/fit.hpp"
+#include "cli/json_text.hpp"
 #include "cli/signals.hpp"
 #include "cli/tune_plan.hpp"
 #include "cli/tune_table.hpp"
@@ -194,7 +195,7 @@ int tune_command(const ConfigArguments& arguments, const TuneArguments& asked) {
     if (wrote) report.written = asked.output;
   }
   if (asked.json)
-    std::cout << tune_json(report).dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+    std::cout << json_text(tune_json(report)) << "\n";
   else
     std::cout << tune_text(report);
   if (!wrote) complain(wrote.error());

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "graph/printable.hpp"
 #include "graph/text.hpp"
 
 namespace sluice {
@@ -38,7 +39,7 @@ std::string time_text(double seconds) {
 // The names of the options that a row is, or how far it is behind.
 std::string verdict(const TuneReport& r, std::size_t number) {
   const TrialRow& row = r.rows[number];
-  if (!row.figures) return row.failure;
+  if (!row.figures) return printable(row.failure);
   const std::optional<TuneOptions> options = choose_options(r.rows);
   std::vector<std::string> names;
   for (const char* name : tune_option_names)
@@ -92,7 +93,7 @@ double tuned_lr(const TuneReport& r, const TuneSetting& setting) {
 
 std::string trial_line(const TuneReport& r, const TrialRow& row) {
   const std::string setting = setting_text(r, row);
-  if (!row.figures) return setting + ": " + row.failure;
+  if (!row.figures) return setting + ": " + printable(row.failure);
   return setting + ": " +
          print("%.1f images/s, waited %.0f %%, ", row.figures->images_per_s, 100 * row.figures->data_wait) +
          readable_bytes(row.figures->ram) + " RAM";
@@ -109,7 +110,7 @@ std::string tune_text(const TuneReport& r) {
   for (const char* name : tune_option_names) text += option_line(r, name, r.rows[option_row(*options, name)]);
   text += print("optim.lr stays %.6g: it is for a total batch of %lld and the run scales it\n", r.base_lr,
                 static_cast<long long>(r.base_batch));
-  if (!r.written.empty()) text += "wrote the " + r.chosen + " option to " + r.written + "\n";
+  if (!r.written.empty()) text += "wrote the " + r.chosen + " option to " + printable(r.written) + "\n";
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/batch_run.hpp"
 #include "cli/commands.hpp"
+#include "cli/json_text.hpp"
 #include "cli/step_options.hpp"
 #include "graph/diagnosis.hpp"
 #include "model/device.hpp"
@@ -100,7 +101,7 @@ class TimedSteps {
 };
 
 int tell(const Json& line, int code) {
-  std::cout << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  std::cout << json_text(line) << std::endl;
   return code;
 }
 

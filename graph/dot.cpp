@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "graph/printable.hpp"
 #include "graph/text.hpp"
 
 namespace sluice {
@@ -56,7 +57,7 @@ std::string colour(double full) {
 }  // namespace
 
 std::string to_dot(const Picture& p, const std::string& title) {
-  std::string heading = title;
+  std::string heading = printable(title);
   if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
   if (p.elapsed > 0)
     heading += print(", ledger now %s, peak %s\nafter %s", readable_bytes(p.ledger_held).c_str(),

@@ -14,14 +14,10 @@ struct Error {
   std::string cause;    // what is wrong
   std::string hint;     // what to do; may be empty
 
-  // "stage: subject: cause; hint", without the parts that are empty.
-  [[nodiscard]] std::string text() const {
-    std::string line = stage;
-    for (const std::string* part : {&subject, &cause})
-      if (!part->empty()) line += (line.empty() ? "" : ": ") + *part;
-    if (!hint.empty()) line += "; " + hint;
-    return line;
-  }
+  // "stage: subject: cause; hint", without the parts that are empty, printable: a subject is foreign and
+  // stays on its line, cause and hint may have lines. Foreign text within a cause is made printable() where
+  // it is quoted.
+  [[nodiscard]] std::string text() const;
 };
 
 template <class T>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -43,7 +45,7 @@ Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     const StoredTensor* stored = snapshot.find(name);
     if (stored == nullptr) return refuse("tensor " + name + " is missing");
-    const std::string has = describe(stored->dtype, stored->shape);
+    const std::string has = printable(describe(stored->dtype, stored->shape));
     const std::string needs = describe(name_of(tensor.scalar_type()), tensor.sizes());
     if (has != needs) return refuse("tensor " + name + " is " + has + ", the run needs " + needs);
   }
@@ -64,7 +66,8 @@ Result<NamedTensors> fitting_weights(const Snapshot& weights, const NamedTensors
   };
   for (const StoredTensor& stored : weights.tensors)
     if (stored.name.starts_with("model.") && std::ranges::none_of(tensors, is(stored.name)))
-      return Error{"weights", weights.source, "has " + stored.name.substr(6) + ", which the network has not",
+      return Error{"weights", weights.source,
+                   "has " + printable(stored.name.substr(6)) + ", which the network has not",
                    "set model.arch to the network that it was made for"};
   const StoredTensor* classifier = weights.find("model.fc.weight");
   const auto ours = std::ranges::find_if(tensors, is("model.fc.weight"));

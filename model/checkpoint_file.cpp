@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <system_error>
 
+#include "graph/printable.hpp"
 #include "model/checksum.hpp"
 #include "model/durable_file.hpp"
+#include "model/header_json.hpp"
+#include "model/network_shape.hpp"
 #include "model/source_file.hpp"
 
 namespace sluice {
@@ -19,6 +22,8 @@ constexpr std::string_view magic = "SLUICECK";
 constexpr int version = 1;
 constexpr std::size_t alignment = 64;
 constexpr std::size_t sum_size = sizeof(std::uint64_t);
+constexpr std::size_t most_tensors = 20'000;        // they are looked up by name, one by one
+constexpr std::uint64_t longest_header = 64 << 20;  // it holds the run's configuration
 
 struct Prefix {
   char magic[8];
@@ -29,9 +34,9 @@ static_assert(sizeof(Prefix) == 24);
 
 constexpr std::size_t aligned(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
 
-Error refusal(const std::filesystem::path& path, std::string cause,
+Error refusal(const std::filesystem::path& path, const std::string& cause,
               std::string hint = "take another checkpoint") {
-  return Error{"checkpoint", path.string(), std::move(cause), std::move(hint)};
+  return Error{"checkpoint", path.string(), printable(cause), std::move(hint)};
 }
 
 std::string header_of(const Snapshot& snapshot) {
@@ -50,30 +55,59 @@ std::string header_of(const Snapshot& snapshot) {
   return text;
 }
 
-// Fills the snapshot's entries from the header, whose checksum is already known to fit.
-Status take_header(const std::string& text, const std::filesystem::path& path, Snapshot& snapshot) {
+// What the tensors of a network, its optimiser and its averages can take, with room to spare.
+std::uint64_t most_bytes(const std::string& arch, std::int64_t classes) {
+  constexpr std::int64_t other = 64 << 20, most_classes = 10'000'000, copies = 4, widest = 8;
+  const ResNetKind* kind = resnet_kind(arch);
+  if (kind == nullptr || classes < 0 || classes > most_classes) return other;
+  const NetworkShape shape = network_shape(*kind);
+  return static_cast<std::uint64_t>(
+      other + copies * widest * (shape.parameters(classes) + shape.statistics() + shape.norms()));
+}
+
+// Fills the snapshot's entries from the header, before anything vouches for it. The tensors follow each other
+// and end where the data does.
+Status take_header(const nlohmann::json& header, const std::filesystem::path& path, std::uint64_t data_size,
+                   Snapshot& snapshot) {
   try {
-    const nlohmann::json header = nlohmann::json::parse(text);
-    if (const int found = header.at("version"); found != version)
-      return refusal(
-          path,
-          "has format version " + std::to_string(found) + ", this program reads " + std::to_string(version),
-          "use the program that wrote it");
     snapshot.arch = header.at("arch");
     snapshot.classes = header.at("classes");
     snapshot.state = header.at("state");
+    if (header.at("tensors").size() > most_tensors)
+      return refusal(path, "damaged: its header tells of too many tensors");
+    std::uint64_t end = 0;
     for (const nlohmann::json& entry : header.at("tensors")) {
       StoredTensor tensor{entry.at("name"), entry.at("dtype"), entry.at("shape"), entry.at("offset"), 0};
       const auto size = tensor_size(tensor.dtype, tensor.shape);
-      if (!size || tensor.offset > snapshot.data.size() || *size > snapshot.data.size() - tensor.offset)
+      if (!size || tensor.offset < end || tensor.offset > data_size || *size > data_size - tensor.offset)
         return refusal(path, "its tensor " + tensor.name + " has an impossible type, shape or place");
       tensor.bytes = *size;
+      end = tensor.offset + *size;
       snapshot.tensors.push_back(std::move(tensor));
     }
+    if (end != data_size)
+      return refusal(path, "damaged: has " + std::to_string(data_size) +
+                               " bytes of tensors, its header tells of " + std::to_string(end));
+    if (data_size > most_bytes(snapshot.arch, snapshot.classes))
+      return refusal(path, "damaged: has " + std::to_string(data_size) + " bytes of tensors, more than " +
+                               snapshot.arch + " with " + std::to_string(snapshot.classes) +
+                               " classes can need");
   } catch (const nlohmann::json::exception& error) {
     return refusal(path, std::string("its header cannot be read: ") + error.what());
   }
   return Done{};
+}
+
+// Through the whole file in small pieces; nothing if it cannot be read.
+std::optional<std::uint64_t> checksum_of(const SourceFile& file) {
+  Checksum sum;
+  std::vector<std::byte> piece(1 << 20);
+  for (std::uint64_t at = 0, end = file.size() - sum_size; at < end; at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), end - at));
+    if (!file.read(at, piece.data(), piece.size())) return std::nullopt;
+    sum.add(piece);
+  }
+  return sum.value();
 }
 
 }  // namespace
@@ -151,22 +185,43 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   if (prefix.header_size > size - sizeof prefix - sum_size)
     return refusal(path, "damaged: its header would be longer than the file");
 
-  Snapshot snapshot;
-  std::string header(prefix.header_size, '\0');
-  std::uint64_t stored = 0;
-  snapshot.data.resize(size - sizeof prefix - header.size() - sum_size);
-  if (!file->get(header.data(), header.size()) || !file->get(snapshot.data.data(), snapshot.data.size()) ||
-      !file->get(&stored, sum_size)) {
+  if (prefix.header_size > longest_header)
+    return refusal(path, "damaged: its header would have " + std::to_string(prefix.header_size) + " bytes");
+  const auto cut = [&] {
     tell(false);
     return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
+  };
+  std::string text(prefix.header_size, '\0');
+  std::uint64_t stored = 0;
+  if (!file->get(text.data(), text.size()) || !file->read(size - sum_size, &stored, sum_size)) return cut();
+  const auto wrong_sum = [&] { return refusal(path, "damaged: the checksum does not fit its content"); };
+  const nlohmann::json header = parse_header(text);
+  if (header.is_discarded()) return refusal(path, "damaged: its header cannot be read");
+  if (const auto found = header.find("version"); found == header.end() || *found != version) {
+    // Whether that is what was written can be told of every version, and without holding its content.
+    const std::optional<std::uint64_t> sum = checksum_of(*file);
+    if (!sum) return cut();
+    if (*sum != stored) return wrong_sum();
+    tell(false);
+    return refusal(
+        path,
+        "its header tells format version " +
+            (found != header.end() && found->is_number_integer() ? std::to_string(found->get<std::int64_t>())
+                                                                 : "of another kind") +
+            ", this program reads version " + std::to_string(version),
+        "use the program that wrote it");
   }
+  Snapshot snapshot;
+  const std::uint64_t data_size = size - sizeof prefix - text.size() - sum_size;
+  if (Status taken = take_header(header, path, data_size, snapshot); !taken) return taken.error();
+  snapshot.data.resize(data_size);
+  if (!file->get(snapshot.data.data(), snapshot.data.size())) return cut();
   Checksum sum;
   sum.add(std::as_bytes(std::span(&prefix, 1)));
-  sum.add(std::as_bytes(std::span(header)));
+  sum.add(std::as_bytes(std::span(text)));
   sum.add(snapshot.data);
-  if (sum.value() != stored) return refusal(path, "damaged: the checksum does not fit its content");
+  if (sum.value() != stored) return wrong_sum();
   tell(false);
-  if (Status taken = take_header(header, path, snapshot); !taken) return taken.error();
   snapshot.source = path.string();
   return snapshot;
 }

@@ -52,9 +52,13 @@ struct Snapshot {
 [[nodiscard]] std::optional<std::size_t> tensor_size(std::string_view dtype,
                                                      const std::vector<std::int64_t>& shape);
 
+// No network here comes near it: weights of others, which tell no network, are refused above it.
+constexpr std::uint64_t most_weights = std::uint64_t{8} << 30;
+
 Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& path);
 // Refuses a file that is cut off, changed in any bit, or of another format, and tells which. `damaged` tells
-// whether the content is to blame: not so where the file cannot be read, or is of another version.
+// whether the content is to blame: not so where the file cannot be read, or is of another version. The header
+// is judged first: what it tells of must be the rest of the file, and no more than its network can need.
 Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damaged = nullptr);
 
 }  // namespace sluice

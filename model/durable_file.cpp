@@ -8,15 +8,18 @@
 #include <system_error>
 #include <utility>
 
+#include "graph/printable.hpp"
+#include "graph/regular_file.hpp"
+
 namespace sluice {
 namespace {
 
-class Descriptor {
+class WrittenFile {
  public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { (void)close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  explicit WrittenFile(int number) : number_(number) {}
+  ~WrittenFile() { (void)close(); }
+  WrittenFile(const WrittenFile&) = delete;
+  WrittenFile& operator=(const WrittenFile&) = delete;
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool close() {  // some file systems tell of a failed write only here
     const int number = std::exchange(number_, -1);
@@ -42,7 +45,7 @@ bool write_all(int file, std::span<const std::byte> bytes) {
 }
 
 bool sync_folder(const std::filesystem::path& folder) {
-  Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  WrittenFile opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some network file systems cannot sync a folder, and say so with EINVAL.
   return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
 }
@@ -59,9 +62,11 @@ Status replace_file(const std::string& stage, const std::filesystem::path& path,
     ::unlink(partial.c_str());
     return error;
   };
-  Descriptor file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const OpenedFile opened = open_for_writing(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+  WrittenFile file(opened.fd);
   if (file.number() < 0)
-    return Error{stage, path.string(), "cannot create " + partial.filename().string() + ": " + reason(),
+    return Error{stage, path.string(),
+                 "cannot create " + printable(partial.filename().string()) + ": " + opened.cause(),
                  "check that the folder exists and can be written to"};
   for (const auto& part : parts)
     if (!write_all(file.number(), part)) return failed("cannot write");

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <system_error>
 
+#include "graph/printable.hpp"
 #include "model/durable_file.hpp"
+#include "model/header_json.hpp"
 #include "model/source_file.hpp"
 
 namespace sluice {
@@ -21,8 +23,9 @@ struct Type {
 constexpr Type types[] = {{"f32", "F32"}, {"f16", "F16"}, {"bf16", "BF16"},
                           {"f64", "F64"}, {"i32", "I32"}, {"i64", "I64"}};
 
-Error refusal(const std::filesystem::path& path, std::string cause, std::string hint = "export it again") {
-  return Error{"weights", path.string(), std::move(cause), std::move(hint)};
+Error refusal(const std::filesystem::path& path, const std::string& cause,
+              const std::string& hint = "export it again") {
+  return Error{"weights", path.string(), printable(cause), printable(hint)};
 }
 
 // Large types first, so that every tensor lies at a multiple of its type's size.
@@ -69,8 +72,8 @@ bool take_numbers(const nlohmann::json& from, auto& into) {
 
 Result<Entry> take_entry(const std::filesystem::path& path, const std::string& name,
                          const nlohmann::json& from) {
-  const auto refuse = [&](const std::string& cause, std::string hint = "export it again") {
-    return refusal(path, "its tensor " + name + " " + cause, std::move(hint));
+  const auto refuse = [&](const std::string& cause, const std::string& hint = "export it again") {
+    return refusal(path, "its tensor " + name + " " + cause, hint);
   };
   Entry entry{name, {}, {}, 0, 0};
   std::vector<std::int64_t> offsets;
@@ -102,7 +105,7 @@ void take_metadata(const nlohmann::json& from, Snapshot& into) {
 // The tensors in the order of their bytes, known to cover the data exactly once.
 Result<std::vector<Entry>> take_header(const std::filesystem::path& path, const std::string& text,
                                        std::uint64_t data_size, Snapshot& into) {
-  const nlohmann::json header = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json header = parse_header(text);
   if (!header.is_object())
     return refusal(path, "its header is not a JSON object: damaged, or another format");
   std::vector<Entry> entries;
@@ -149,6 +152,9 @@ Result<Snapshot> read(const std::filesystem::path& path) {
   weights.source = path.string();
   auto entries = take_header(path, header, size - sizeof header_size - header_size, weights);
   if (!entries) return entries.error();
+  if (size > most_weights)
+    return refusal(path, std::to_string(size) + " bytes, more than any network here has",
+                   "save the weights alone");
   for (Entry& entry : *entries) {
     const auto room = weights.add(std::move(entry.name), std::move(entry.dtype), std::move(entry.shape));
     if (!file->get(room.data(), room.size())) return cut();

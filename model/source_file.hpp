@@ -3,28 +3,32 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 
+#include "graph/descriptor.hpp"
 #include "graph/result.hpp"
 
 namespace sluice {
 
 class SourceFile {
  public:
-  // `stage` names the caller in errors.
+  // `stage` names the caller in errors. Takes regular files only.
   [[nodiscard]] static Result<SourceFile> open(const std::string& stage, const std::filesystem::path& path);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // The next so many bytes; false if there are fewer, or they cannot be read.
+  // So many bytes from `offset` on; false, with errno, if there are fewer or they cannot be read.
+  [[nodiscard]] bool read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  // The next so many bytes.
   [[nodiscard]] bool get(void* to, std::size_t bytes) {
-    return static_cast<bool>(stream_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)));
+    if (!read(at_, to, bytes)) return false;
+    at_ += bytes;
+    return true;
   }
-  [[nodiscard]] std::ifstream& stream() { return stream_; }
 
  private:
-  SourceFile(std::ifstream stream, std::uint64_t size) : stream_(std::move(stream)), size_(size) {}
-  std::ifstream stream_;
-  std::uint64_t size_;
+  SourceFile(std::unique_ptr<Descriptor> file, std::uint64_t size) : file_(std::move(file)), size_(size) {}
+  std::unique_ptr<Descriptor> file_;
+  std::uint64_t size_, at_ = 0;
 };
 
 }  // namespace sluice

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -15,8 +17,8 @@ struct Type {
 constexpr Type types[] = {{"f32", "FloatStorage"},  {"f16", "HalfStorage"}, {"bf16", "BFloat16Storage"},
                           {"f64", "DoubleStorage"}, {"i32", "IntStorage"},  {"i64", "LongStorage"}};
 
-Error refusal(std::string cause, std::string hint = "save model.state_dict() alone") {
-  return Error{"weights", "", std::move(cause), std::move(hint)};
+Error refusal(const std::string& cause, std::string hint = "save model.state_dict() alone") {
+  return Error{"weights", "", printable(cause), std::move(hint)};
 }
 
 // Writing.

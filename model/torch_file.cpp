@@ -3,22 +3,27 @@
 #include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include <cerrno>
+#include <map>
+#include <system_error>
+#include "graph/printable.hpp"
+
 #include "model/durable_file.hpp"
 #include "model/source_file.hpp"
 #include "model/state_dict.hpp"
+#include "model/zip_file.hpp"
 
 namespace sluice {
 namespace {
 
-using caffe2::serialize::PyTorchStreamReader;
 using caffe2::serialize::PyTorchStreamWriter;
 
 constexpr std::size_t longest_pickle = 16 << 20;
 constexpr std::size_t most_growth = 8;  // names may share a storage, but not all of them
 
-Error refusal(const std::filesystem::path& path, std::string cause,
+Error refusal(const std::filesystem::path& path, const std::string& cause,
               std::string hint = "save model.state_dict() with torch.save") {
-  return Error{"weights", path.string(), std::move(cause), std::move(hint)};
+  return Error{"weights", path.string(), printable(cause), std::move(hint)};
 }
 
 // Runs what may throw from within libtorch.
@@ -36,43 +41,63 @@ Result<T> guarded(const std::filesystem::path& path, auto&& work) {
   }
 }
 
-// The size is told by the file itself, and nothing is compressed: an entry larger than the file is a lie.
-Result<std::vector<std::byte>> record(PyTorchStreamReader& file, const std::string& name, std::size_t limit) {
-  if (!file.hasRecord(name)) return Error{"weights", "", "has no entry " + name, "save it again"};
-  const std::size_t size = file.getRecordSize(name);
-  if (size > limit)
-    return Error{"weights", "", "its entry " + name + " tells of " + std::to_string(size) + " bytes",
-                 "save model.state_dict() alone"};
-  std::vector<std::byte> bytes(size);
-  if (size > 0 && file.getRecord(name, bytes.data(), size) != size)
-    return Error{"weights", "", "its entry " + name + " is cut off", "save it again"};
-  return bytes;
-}
+// The entries of a zip file, which lie in one folder of any name.
+class Archive {
+ public:
+  Archive(const SourceFile& file, std::map<std::string, ZipEntry> entries)
+      : file_(file), entries_(std::move(entries)) {
+    for (const auto& [name, entry] : entries_)
+      if (const std::size_t slash = name.find('/'); name.substr(slash + 1) == "data.pkl")
+        folder_ = name.substr(0, slash + 1);
+  }
+
+  [[nodiscard]] bool has(const std::string& name) const { return entries_.contains(folder_ + name); }
+  [[nodiscard]] Result<std::vector<std::byte>> read(const std::string& name, std::size_t limit) const {
+    const auto found = entries_.find(folder_ + name);
+    if (found == entries_.end()) return refusal("", "has no entry " + name, "save it again");
+    const auto [offset, size] = found->second;
+    if (size > limit)
+      return refusal("", "its entry " + name + " tells of " + std::to_string(size) + " bytes",
+                     "save model.state_dict() alone");
+    std::vector<std::byte> bytes(size);
+    if (!file_.read(offset, bytes.data(), size))
+      return refusal("", "its entry " + name + " cannot be read: " + std::generic_category().message(errno),
+                     "");
+    return bytes;
+  }
+
+ private:
+  const SourceFile& file_;
+  std::map<std::string, ZipEntry> entries_;
+  std::string folder_;
+};
 
 Result<Snapshot> read(const std::filesystem::path& path) {
-  Result<SourceFile> source = SourceFile::open("weights", path);
+  const Result<SourceFile> source = SourceFile::open("weights", path);
   if (!source) return source.error();
   const std::uint64_t size = source->size();
   char start[2] = {};
-  if (!source->get(start, 2) || start[0] != 'P' || start[1] != 'K')
+  if (size < 2 || !source->read(0, start, 2) || start[0] != 'P' || start[1] != 'K')
     return refusal(path, "not a zip file, which torch.save writes since version 1.6");
 
-  PyTorchStreamReader file(&source->stream());
-  if (file.hasRecord("byteorder")) {
-    const auto order = record(file, "byteorder", 16);
+  auto entries = read_zip_directory(*source);
+  if (!entries) return entries.error();
+  const Archive file(*source, std::move(*entries));
+  if (file.has("byteorder")) {
+    const auto order = file.read("byteorder", 16);
     if (!order) return order.error();
     if (!order->empty() && order->front() != std::byte{'l'}) return refusal(path, "is not little-endian");
   }
-  const auto text = record(file, "data.pkl", std::min<std::size_t>(size, longest_pickle));
+  const auto text = file.read("data.pkl", longest_pickle);
   if (!text) return text.error();
   const auto pickle = read_pickle(*text);
   if (!pickle) return pickle.error();
   const auto tensors = find_tensors(*pickle->root);
   if (!tensors) return tensors.error();
   const auto storage = [&](const std::string& key, std::size_t bytes) {
-    return record(file, "data/" + key, std::min<std::size_t>(size, bytes));
+    return file.read("data/" + key, bytes);
   };
-  Result<Snapshot> weights = gather(*tensors, storage, most_growth * size);
+  Result<Snapshot> weights = gather(*tensors, storage, std::min(most_growth * size, most_weights));
   if (weights) weights->source = path.string();
   return weights;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "graph/printable.hpp"
 #include "model/pch/torch.hpp"
 #include "model/safetensors.hpp"
 #include "model/torch_file.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr std::string_view model_prefix = "model.", average_prefix = "ema.";
 
-Error refusal(const std::filesystem::path& file, std::string cause, std::string hint) {
-  return Error{"weights", file.string(), std::move(cause), std::move(hint)};
+Error refusal(const std::filesystem::path& file, const std::string& cause, std::string hint) {
+  return Error{"weights", file.string(), printable(cause), std::move(hint)};
 }
 
 bool is_torch(const std::filesystem::path& file) {

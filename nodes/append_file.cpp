@@ -9,10 +9,12 @@
 #include <cstring>
 #include <filesystem>
 
+#include "graph/regular_file.hpp"
+
 namespace sluice {
 namespace {
 
-// Pipes and devices have no disk behind them; there is nothing to wait for.
+// Devices have no disk behind them; there is nothing to wait for.
 bool synced(int descriptor) {
   int failed = 0;
   while ((failed = ::fsync(descriptor)) != 0 && errno == EINTR) {
@@ -34,11 +36,12 @@ bool folder_synced(const std::string& path) {
 }  // namespace
 
 Result<std::shared_ptr<AppendFile>> AppendFile::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0)
-    return Error{"log", path, std::string("cannot be opened: ") + std::strerror(errno),
-                 "check the folder and its permissions"};
-  return std::make_shared<AppendFile>(path, descriptor);
+  const OpenedFile file = open_for_writing(path.c_str(), O_RDWR | O_CREAT | O_APPEND);
+  if (file.fd < 0)
+    return Error{
+        "log", path, "cannot be opened: " + file.cause(),
+        file.kind ? "remove it, or name another run folder" : "check the folder and its permissions"};
+  return std::make_shared<AppendFile>(path, file.fd);
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
@@ -65,7 +68,7 @@ Status AppendFile::sync() {
   return Done{};
 }
 
-// Only regular files can be cut; a pipe or a device has no past to mend.
+// Only regular files can be cut; a device has no past to mend.
 Status AppendFile::cut_torn_line() {
   struct stat about {};
   if (::fstat(descriptor_, &about) != 0) return failure("cannot be examined");

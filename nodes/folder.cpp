@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "graph/printable.hpp"
 #include "nodes/listing.hpp"
 #include "nodes/random.hpp"
 
@@ -33,7 +34,8 @@ bool is_image(std::string_view name) {
 std::string a_few(const std::vector<std::string>& names) {
   constexpr std::size_t most = 5;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i ? ", " : "") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i ? ", " : "") + printable(names[i]);
   if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
   return text;
 }
@@ -124,7 +126,7 @@ bool ImageFolder::Files::pack(const std::vector<std::string>& list) {
 Result<ImageFolder> ImageFolder::scan(const std::string& root, const FolderOptions& options) {
   for (const std::string& entry : options.exclude)
     if (entry.find('/') == std::string::npos)
-      return Error{"config", "data.exclude", "\"" + entry + "\" names no file",
+      return Error{"config", "data.exclude", "\"" + printable(entry) + "\" names no file",
                    "entries have the form class/file"};
   Result<Listing> top = list_directory(root);
   if (!top) return std::move(top.error());

@@ -13,6 +13,8 @@
 #include <thread>
 #include <variant>
 
+#include "graph/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -34,7 +36,7 @@ std::string time_stamp() {
 
 std::string worded(const Message& message) {
   constexpr std::array<std::string_view, 3> prefix{"", "warning: ", "error: "};
-  return std::string(prefix[static_cast<std::size_t>(message.level)]) + message.text;
+  return std::string(prefix[static_cast<std::size_t>(message.level)]) + printable_lines(message.text);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 13> order{
     "val/ema_loss", "val/ema_acc1", "val/ema_acc5", "step_ms",  "images_per_s", "data_wait"};
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 // Always with a point or an exponent: a reader would take "-0" for the integer zero and lose the sign.

@@ -1,14 +1,10 @@
 #include "nodes/read.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "graph/descriptor.hpp"
+#include "graph/regular_file.hpp"
 #include "graph/text.hpp"
 
 namespace sluice {
@@ -77,11 +73,14 @@ Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first
   const int error = with_retries(options, stop, [&] {
     outcome = {};
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat facts {};
-    if (file.get() < 0 || fstat(file.get(), &facts) != 0) return errno;
-    if (S_ISDIR(facts.st_mode)) return EISDIR;
-    const auto bytes = static_cast<std::size_t>(facts.st_size);
+    const OpenedFile opened = open_regular(path.c_str());
+    const Descriptor file(opened.fd);
+    if (opened.kind && opened.error != EISDIR) {  // a folder of images in its place is worth a stop
+      outcome = Outcome::bad({"read", path, opened.cause(), "remove it or list it in data.exclude"});
+      return 0;
+    }
+    if (opened.error != 0) return opened.error;
+    const auto bytes = static_cast<std::size_t>(opened.facts.st_size);
     if (placed > 0 && bytes != placed) return ESTALE;
     if (bytes == 0) {
       outcome = Outcome::bad({"read", path, "empty file", "remove it or list it in data.exclude"});

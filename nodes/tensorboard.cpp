@@ -7,10 +7,11 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "graph/regular_file.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -161,7 +162,8 @@ Status EventFile::write(const Record& record) {
 // can only forget both, so the one that stays is written anew.
 Status EventFile::tell_again(const fs::path& kept, std::int64_t step) {
   const std::string wanted = "\"step\":" + std::to_string(step);
-  std::ifstream in(kept);
+  InputFile in(kept.string());
+  if (!in.opened() && !in.missing()) return Error{"log", kept.string(), in.cause(), ""};
   for (std::string line; std::getline(in, line);) {
     if (line.find(wanted) == std::string::npos) continue;  // most lines need no parsing
     const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);

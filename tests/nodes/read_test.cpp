@@ -1,6 +1,7 @@
 #include "nodes/read.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <thread>
@@ -70,6 +71,21 @@ TEST_CASE("read: empty, too large, no room, missing, a folder") {
   CHECK(missing.kind == Kind::fatal);
   CHECK(missing.error.text().find("missing: No such file or directory") != std::string::npos);
   CHECK(read_file(folder.path().string(), quick(), into(buffer, 100), stop).kind == Kind::fatal);
+}
+
+TEST_CASE(
+    "read: a file that has become a FIFO, a socket or a device is a bad image, and nobody waits for it") {
+  const Watchdog watchdog("reading a FIFO");
+  const TemporaryFolder folder;
+  REQUIRE(mkfifo((folder / "fifo.JPEG").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/zero", folder / "zero.JPEG");
+  std::vector<std::uint8_t> buffer;
+  for (const char* name : {"fifo.JPEG", "zero.JPEG"}) {
+    const Outcome outcome = read_file((folder / name).string(), quick(), into(buffer, 100), Stop());
+    CHECK(outcome.kind == Kind::bad);
+    CHECK(outcome.error.text().find(", not a file; remove it or list it in data.exclude") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("read: what may pass is tried again, what may not is not") {

@@ -1,0 +1,187 @@
+// Names, keys and files that others made: nothing of them drives the terminal, forges a line or holds the
+// program up.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include "graph/printable.hpp"
+#include "tests/program/place.hpp"
+
+using namespace sluice;
+using namespace sluice::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string evil = "\x1b]0;owned\x07\x1b[2J\nerror: all is lost\r\u009b31m\u202e\xff";
+
+// What a terminal would obey, or ""; lines are our own.
+std::string obeyed(const std::string& text) { return printable_lines(text) == text ? "" : printable(text); }
+
+void check_printed(const Ended& ended) {
+  CHECK(obeyed(ended.out) == "");
+  CHECK(obeyed(ended.err) == "");
+  CAPTURE(ended.out + ended.err);
+  // A forged line would begin with what the name holds behind its line end.
+  CHECK_FALSE(has("\n" + ended.out + ended.err, "\nerror: all is lost"));
+}
+
+// A tree whose second class, and a bad image in each split, have such names.
+struct HostilePlace : Place {
+  HostilePlace() {
+    for (const char* split : {"train", "val"}) {
+      fs::rename(folder.path() / split / "bee", folder.path() / split / ("bee" + evil));
+      write_file(folder.path() / split / "ant" / (evil + ".JPEG"), std::string("no image"));
+    }
+  }
+};
+
+void make_fifo(const fs::path& path) {
+  fs::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("hostile: names in the data tree reach no terminal, log or drawing raw") {
+  const HostilePlace place;
+  const Ended trained =
+      place.train({"--set", "train.max_steps=3", "--set", "data.max_bad=0.5", "--set", "log.name=a"});
+  CHECK_MESSAGE(trained.code == 0, trained.err);
+  check_printed(trained);
+  const fs::path run = place.runs() / "a";
+  for (const char* name : {"train.log", "metrics.jsonl", "quarantine.jsonl", "config.toml", "graph.dot"})
+    CHECK_MESSAGE(obeyed(read_text(run / name)) == "", name);
+  std::istringstream lines(read_text(run / "quarantine.jsonl"));
+  int listed = 0;
+  for (std::string line; std::getline(lines, line); ++listed) {
+    const nlohmann::json bad = nlohmann::json::parse(line);
+    std::string bytes;
+    for (std::size_t i = 0; i < bad.at("file_bytes").get<std::string>().size(); i += 2)
+      bytes += static_cast<char>(std::stoi(bad["file_bytes"].get<std::string>().substr(i, 2), nullptr, 16));
+    CHECK(fs::exists(place.folder.path() / bytes));  // told so that it can be found
+  }
+  CHECK(listed > 0);
+
+  check_printed(place.run({"plan", "tiny.toml"}));
+  check_printed(place.run({"plan", "tiny.toml", "--json"}));
+  check_printed(place.run({"doctor", "tiny.toml"}));
+  const Ended shown = place.run(
+      {"show", "tiny.toml", "--split", "val", "--batch", "4", "--sheet", evil.substr(0, 12) + ".jpg"});
+  CHECK(shown.code == 0);
+  check_printed(shown);
+  CHECK(has(shown.out, "bee\\x1b]0;owned\\x07"));
+  const Ended drawn = place.run({"graph", "runs/a", "--format", "svg"});
+  check_printed(drawn);
+  // A class that is missing in one split is named in the refusal.
+  fs::rename(place.folder.path() / "val" / ("bee" + evil), place.folder.path() / "val" / ("wasp" + evil));
+  const Ended refused = place.train();
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "missing (1): bee\\x1b]0;owned"));
+  check_printed(refused);
+}
+
+TEST_CASE("hostile: words of the command line and of configurations are printed as they are spelled") {
+  const Place place;
+  const std::string config = "tiny" + evil + ".toml";
+  fs::copy(place.folder / "tiny.toml", place.folder / config);
+  write_file(
+      place.folder / "keys.toml",
+      std::string("[\"\\u001b[2J\"]\n\"a\\nerror: all is lost\" = 1\n[train]\n\"\\u009b\" = 1\nbatch = "
+                  "\"\\u001b\\nerror: all is lost\"\n"));
+  const std::string key = "train." + evil.substr(0, evil.size() - 1);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"config", config},
+           {"plan", config},
+           {"graph", config},
+           {"graph", config, "--format", "svg"},
+           {"config", "keys.toml"},
+           {"config", "none" + evil},
+           {"config", "tiny.toml", "--set", key + "=1"},
+           {"config", "tiny.toml", "--set", "train.batch=" + evil},
+           {"config", "tiny.toml", "--set", "log.name=" + evil.substr(0, evil.size() - 1)},
+           {"config", "tiny.toml", "--set", "log.name=" + evil},
+           {"plan", "tiny.toml", "--machine", "none" + evil},
+           {"train", "tiny.toml", "--" + evil},
+           {"train", "tiny.toml", "--resume", evil},
+           {evil},
+           {"graph", "tiny.toml", "--format", evil},
+           {"eval", "tiny.toml", "--checkpoint", evil + ".pt"},
+           {"export", evil + ".ckpt", "-o", "x.pt"},
+           {"synth", evil, "--classes", "0"}}) {
+    CAPTURE(printable(words[0] + " " + words.back()));
+    check_printed(place.run(words));
+  }
+  const Ended named = place.run({"config", "tiny.toml", "--set", "log.name=a\u009b\u202eb"});
+  CHECK(named.code == 0);
+  CHECK(has(named.out, "name = \"a\\u009b\\u202eb\""));
+}
+
+TEST_CASE("hostile: FIFOs in the data tree are passed over, and one that comes in mid-run is a bad image") {
+  const Place place;
+  make_fifo(place.folder.path() / "train" / "ant" / "99.JPEG");
+  make_fifo(place.folder.path() / "train" / "cicada");
+  const Ended ended =
+      place.train({"--set", "log.name=a", "--set", "train.epochs=4", "--set", "pipeline.read_ahead=4",
+                   "--set", "pipeline.prefetch=2", "--set", "data.max_bad=0.5"},
+                  {"epoch 0", [&](pid_t) {
+                     make_fifo(place.folder.path() / "train" / "ant" / "10.JPEG");
+                     make_fifo(place.folder.path() / "val" / "bee" / "12.JPEG");
+                   }});
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(has(ended.err, "24 training and 24 validation images"));
+  const std::string bad = read_text(place.runs() / "a" / "quarantine.jsonl");
+  CHECK(has(bad, "val/bee/12.JPEG"));
+  CHECK(has(bad, "is a FIFO, not a file"));
+}
+
+TEST_CASE("hostile: FIFOs and devices in a run folder are refused by name, or replaced") {
+  const Place place;
+  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=3"}).code == 0);
+  const fs::path run = place.runs() / "a";
+  const fs::path kept = place.folder / "kept";
+  const auto resume = [&] { return place.train({"--set", "log.name=a", "--resume", "auto"}); };
+  fs::copy(run, kept, fs::copy_options::recursive);
+  const auto restore = [&] {
+    fs::remove_all(run);
+    fs::copy(kept, run, fs::copy_options::recursive);
+  };
+  for (const char* name : {"metrics.jsonl", "train.log", "quarantine.jsonl", "quarantine.rank1.jsonl",
+                           "checkpoints/last.ckpt"}) {
+    CAPTURE(name);
+    make_fifo(run / name);
+    const Ended ended = resume();
+    CHECK(ended.code == 2);
+    CHECK_MESSAGE(has(ended.err, std::string(name) + ": "), ended.err);
+    CHECK(has(ended.err, "is a FIFO, not a file"));
+    restore();
+  }
+  make_fifo(run / "graph.dot");
+  const Ended drawn = place.run({"graph", "runs/a"});
+  CHECK(drawn.code == 2);
+  CHECK(has(drawn.err, "graph.dot: is a FIFO"));
+  restore();
+  for (const char* name : {"config.toml", "graph.dot", ".graph.dot.new"}) make_fifo(run / name);
+  const Ended went_on = resume();
+  CHECK_MESSAGE(went_on.code == 0, went_on.err);
+  CHECK(fs::is_regular_file(run / "config.toml"));
+  CHECK(fs::is_regular_file(run / "graph.dot"));
+}
+
+TEST_CASE("hostile: a configuration may come through a pipe; NUL, depth and length are refused") {
+  const Place place;
+  const auto shell = [&](const std::string& line) {
+    return run_program({"/bin/sh", "-c", line}, place.folder.path());
+  };
+  const Ended piped = shell("cat tiny.toml | \"$SLUICE_BINARY\" train /dev/stdin --set train.max_steps=1");
+  CHECK_MESSAGE(piped.code == 0, piped.err);
+  CHECK(place.run({"config", "/dev/zero"}).code == 2);
+  std::string deep;
+  for (int i = 0; i < 50'000; ++i) deep += "a.";
+  write_file(place.folder / "deep.toml", deep + "a = 1\n");
+  const Ended refused = place.run({"config", "deep.toml"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "deep.toml:1:"));
+  const Ended nul = place.train({"--set", "log.dir=\"runs\\u0000x\"", "--set", "train.max_steps=1"});
+  CHECK(nul.code == 2);
+  CHECK(has(nul.err, "log.dir holds a NUL byte"));
+}
