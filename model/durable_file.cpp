@@ -87,7 +87,7 @@ Status write_output(const std::string& stage, const std::filesystem::path& path,
   const auto failed = [&](const char* what) {
     return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
   };
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  WrittenFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
   if (file.number() < 0) return failed("cannot be opened: ");
   for (const auto& part : parts)
     if (!write_all(file.number(), part)) return failed("cannot write: ");
