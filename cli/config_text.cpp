@@ -13,6 +13,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // clang 14 needs to be told
 
 // A character that is not fit for a terminal, as TOML writes it.
 std::string in_toml(std::string_view character) {
