@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -47,10 +48,9 @@ bool sync_folder(const std::filesystem::path& folder) {
   return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
 }
 
-}  // namespace
-
-Status replace_file(const std::string& stage, const std::filesystem::path& path,
-                    std::span<const std::span<const std::byte>> parts) {
+// `fill` writes the content to a descriptor; false with errno if it cannot.
+template <class Fill>
+Status replace(const std::string& stage, const std::filesystem::path& path, const Fill& fill) {
   std::filesystem::path partial = path;
   partial += ".partial";
   const auto failed = [&](const std::string& what) -> Status {
@@ -63,14 +63,44 @@ Status replace_file(const std::string& stage, const std::filesystem::path& path,
   if (file.number() < 0)
     return Error{stage, path.string(), "cannot create " + partial.filename().string() + ": " + reason(),
                  "check that the folder exists and can be written to"};
-  for (const auto& part : parts)
-    if (!write_all(file.number(), part)) return failed("cannot write");
+  if (!fill(file.number())) return failed("cannot write");
   if (::fsync(file.number()) != 0) return failed("cannot write to disk");
   if (!file.close()) return failed("cannot close");
   if (::rename(partial.c_str(), path.c_str()) != 0) return failed("cannot rename the finished file");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (!sync_folder(folder)) return failed("cannot write the folder to disk");
   return Done{};
+}
+
+}  // namespace
+
+Status replace_file(const std::string& stage, const std::filesystem::path& path,
+                    std::span<const std::span<const std::byte>> parts) {
+  return replace(stage, path, [&](int file) {
+    return std::ranges::all_of(parts, [&](const auto& part) { return write_all(file, part); });
+  });
+}
+
+Status copy_file(const std::string& stage, const std::filesystem::path& from, const std::filesystem::path& to,
+                 std::uintmax_t bytes) {
+  const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source.number() < 0) return Error{stage, from.string(), "cannot be opened: " + reason(), ""};
+  bool unread = false;
+  const Status copied = replace(stage, to, [&](int file) {
+    std::vector<std::byte> piece(1 << 20);
+    while (bytes > 0) {
+      const auto most = static_cast<std::size_t>(std::min<std::uintmax_t>(piece.size(), bytes));
+      const ssize_t count = ::read(source.number(), piece.data(), most);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return !(unread = true);
+      if (count == 0) break;
+      if (!write_all(file, std::span(piece).first(static_cast<std::size_t>(count)))) return false;
+      bytes -= static_cast<std::uintmax_t>(count);
+    }
+    return true;
+  });
+  if (!copied && unread) return Error{stage, from.string(), "cannot be read: " + reason(), ""};
+  return copied;
 }
 
 bool link_file(const std::filesystem::path& file, const std::filesystem::path& name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@ namespace sluice {
 // file is removed and the old content stays.
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts);
+
+// The first so many bytes of a file, or all of it, as a file of its own; on failure as above.
+Status copy_file(const std::string& stage, const std::filesystem::path& from, const std::filesystem::path& to,
+                 std::uintmax_t bytes = UINTMAX_MAX);
 
 // A second name for a file, in the same folder, in place of what had that name: at no moment is there
 // neither. False where that cannot be done, as on file systems without hard links.
