@@ -23,6 +23,32 @@ std::string hexadecimal(std::string_view bytes) {
   return text;
 }
 
+// How many lines of a list were written before batch `next`.
+Result<std::size_t> lines_before(const std::filesystem::path& file, const BatchPlan& next) {
+  const auto position = [](std::uint64_t epoch, bool validation, std::uint64_t batch) {
+    return std::tuple(epoch, validation, batch);
+  };
+  const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
+  Result<std::unique_ptr<InputFile>> opened = open_records(file);
+  if (!opened) return opened.error();
+  std::size_t keep = 0;
+  if (!*opened) return keep;
+  InputFile& in = **opened;
+  const auto number = [](const nlohmann::json& j, const char* key) {
+    const nlohmann::json value = j.value(key, nlohmann::json());
+    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  };
+  for (std::string line; std::getline(in, line); ++keep) {
+    const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object() ||
+        position(number(j, "epoch"), j.value("split", nlohmann::json()) == "val", number(j, "batch")) >= end)
+      break;
+  }
+  if (in.read_error() != 0)
+    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
+  return keep;
+}
+
 }  // namespace
 
 Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::vector<Bad>& bad) {
@@ -79,21 +105,15 @@ std::string quarantine_name(int rank) {
 }
 
 Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const BatchPlan& next) {
-  const auto position = [](std::uint64_t epoch, bool validation, std::uint64_t batch) {
-    return std::tuple(epoch, validation, batch);
-  };
-  const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
-  InputFile in(file.string());
-  std::size_t keep = 0;
-  for (std::string line; std::getline(in, line); ++keep) {
-    const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
-    if (!j.is_object() || position(j.value("epoch", std::uint64_t{0}), j.value("split", "") == "val",
-                                   j.value("batch", std::uint64_t{0})) >= end)
-      break;
-  }
-  if (in.read_error() != 0)
-    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
-  return cut_lines(file, keep);
+  const Result<std::size_t> keep = lines_before(file, next);
+  return keep ? cut_lines(file, *keep) : keep;
+}
+
+Status copy_quarantine(const std::filesystem::path& from, const std::filesystem::path& to,
+                       const BatchPlan& next) {
+  const Result<std::size_t> keep = lines_before(from, next);
+  if (!keep) return keep.error();
+  return copy_lines(from, to, *keep);
 }
 
 }  // namespace sluice

@@ -46,5 +46,8 @@ class BadImages {
 // Takes out the lines that were written in batch `next` or later; how many are left. Rank 0's file is cut by
 // the count in the checkpoint, which knows nothing of the others' files.
 [[nodiscard]] Result<std::size_t> cut_quarantine(const std::filesystem::path& file, const BatchPlan& next);
+// Copies the lines that it would leave to another file, if there are any.
+Status copy_quarantine(const std::filesystem::path& from, const std::filesystem::path& to,
+                       const BatchPlan& next);
 
 }  // namespace sluice

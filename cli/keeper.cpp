@@ -13,16 +13,15 @@ namespace {
 // and for a while there is no `last`.
 void keep_previous(const fs::path& folder) {
   const fs::path last = folder / "last.ckpt", previous = folder / "previous.ckpt";
-  std::error_code error;
-  if (fs::exists(last, error) && !link_file(last, previous)) fs::rename(last, previous, error);
-}
-
-// The name that save() gives; anything else in a checkpoint's list is not ours to delete.
-bool is_best_name(const std::string& name) {
-  return name.starts_with("epoch=") && name.ends_with(".ckpt") && name.find('/') == std::string::npos;
+  std::error_code ignored;  // mostly there is no `last` yet
+  if (!link_file(last, previous)) fs::rename(last, previous, ignored);
 }
 
 }  // namespace
+
+bool is_best_name(const std::string& name) {
+  return name.starts_with("epoch=") && name.ends_with(".ckpt") && name.find('/') == std::string::npos;
+}
 
 Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill,
                     std::int64_t epoch, const double* monitored) {
@@ -62,6 +61,7 @@ Status Keeper::write(const std::string& best_name, const std::vector<std::string
     if (Status written = write_checkpoint(snapshot_, last); !written) return written;
   if (!placed) return placed;
   std::error_code ignored;
+  size_ = fs::file_size(last, ignored);
   for (const std::string& file : drop) fs::remove(folder_ / file, ignored);
   return ready;
 }
@@ -73,11 +73,24 @@ Status Keeper::wait() {
   return written;
 }
 
+Status Keeper::still_there() const {
+  const fs::path last = folder_ / "last.ckpt";
+  const auto lost = [&](const std::string& cause) {
+    return Error{"checkpoint", last.string(), cause, "look who has changed the run's folder"};
+  };
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(last, error);
+  if (error) return lost("was written and is gone: " + error.message());
+  if (size != size_) return lost("was written and is another file now");
+  return Done{};
+}
+
 void Keeper::resume(const std::vector<Best>& best) {
   best_.clear();
   std::error_code ignored;
   for (const Best& b : best)
-    if (is_best_name(b.file) && fs::exists(folder_ / b.file, ignored)) best_.push_back(b);
+    if (is_best_name(b.file) && fs::status(folder_ / b.file, ignored).type() != fs::file_type::not_found)
+      best_.push_back(b);
 }
 
 }  // namespace sluice

@@ -14,6 +14,10 @@
 
 namespace sluice {
 
+// Whether a file's name is one that a Keeper gives to the best; anything else in a checkpoint's list is not
+// ours to read or delete.
+[[nodiscard]] bool is_best_name(const std::string& name);
+
 class Keeper {
  public:
   struct Best {
@@ -33,6 +37,8 @@ class Keeper {
   Status save(const std::function<Status(Snapshot&, const std::vector<Best>&)>& fill, std::int64_t epoch,
               const double* monitored);
   Status wait();  // for the write under way; its error, if it failed
+  // Whether the last.ckpt that was written is still there: somebody may have removed the folder.
+  [[nodiscard]] Status still_there() const;
 
   [[nodiscard]] const std::vector<Best>& best() const { return best_; }  // as of the last write waited for
   void resume(const std::vector<Best>& best);                            // those whose files are still there
@@ -48,6 +54,7 @@ class Keeper {
   Snapshot snapshot_;
   std::vector<Best> best_, pending_;  // best first; pending: once the write under way is finished
   std::future<Status> writing_;
+  std::uintmax_t size_ = 0;  // of the last.ckpt that was written
 };
 
 }  // namespace sluice

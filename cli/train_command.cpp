@@ -58,7 +58,10 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
   if (!metrics) return metrics.error();
   Result<LineSink> text = append_to((o.folder / "train.log").string());
   if (!text) return text.error();
-  options.sync = [file = *metrics] { return file->sync(); };
+  options.sync = [file = *metrics] {
+    Status synced = file->sync();
+    return synced ? file->still_there() : synced;
+  };
   options.metrics = [&graph, sink = lines_into(*metrics)](std::string_view line) {
     NodeStats* stats = graph.stats;
     if (!stats) return sink(line);
@@ -69,7 +72,8 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
   options.text = std::move(*text);
   if (o.config.log.tensorboard) {
     const std::int64_t from = o.resume ? o.resume->state.value("step", std::int64_t{0}) : 0;
-    Result<std::shared_ptr<EventFile>> events = EventFile::open(o.folder, from, kept);
+    const bool whole = o.resume && !has_events(o.folder);  // those of a fork stayed where they were
+    Result<std::shared_ptr<EventFile>> events = EventFile::open(o.folder, from, kept, whole);
     if (!events) return events.error();
     options.events = [file = *events](const Record& record) { return file->write(record); };
     options.sync = [metrics = options.sync, file = *events] {
@@ -219,6 +223,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   const Linked linked(link, *pipeline);
   if (p.trainer.place.first())
     for (const std::string& line : notes) log.message(Level::info, line);
+  for (const std::string& line : p.start.warnings) log.message(Level::warning, line);
   trainer.connect(pipeline->log_stats(), pipeline->stop(), [&] { return ledger.peak(); });
   pipeline->stop().on_stop([&] { feed.cancel(); });
   if (Status ready = feed.prepare(pipeline->slots()); !ready) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "cli/bad_images.hpp"
 #include "cli/fit.hpp"
+#include "cli/records.hpp"
 #include "cli/run_folder.hpp"
 #include "cli/same_config.hpp"
 #include "cli/synth_tree.hpp"
@@ -11,93 +13,14 @@
 #include "graph/text.hpp"
 #include "graph/thread_limit.hpp"
 #include "model/checksum.hpp"
-#include "model/durable_file.hpp"
 #include "model/heartbeat.hpp"
 #include "model/version.hpp"
-#include "model/weights_file.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
-
-// Records and quarantine go back to where the checkpoint stood.
-Status cut_back(TrainerOptions& o) {
-  const json state = o.resume ? o.resume->state : json::object();
-  Result<std::size_t> kept = cut_lines(o.folder / "metrics.jsonl", state.value("records", std::size_t{0}));
-  if (!kept) return kept.error();
-  o.records = *kept;
-  kept = cut_lines(o.folder / quarantine_name(0),
-                   state.value("bad", json::object()).value("lines", std::size_t{0}));
-  if (!kept) return kept.error();
-  if (o.resume) o.resume->state["bad"]["lines"] = *kept;
-  return Done{};
-}
-
-// The lists of ranks that this run does not have any more: who has their images now lists them again.
-Status cut_former_ranks(const TrainerOptions& o) {
-  const Result<std::uint64_t> first = first_batch(o);
-  if (!first) return first.error();
-  const BatchPlan from = o.sequence.at(*first);
-  for (int rank = o.place.world; fs::exists(o.folder / quarantine_name(rank)); ++rank)
-    if (const Result<std::size_t> cut = cut_quarantine(o.folder / quarantine_name(rank), from); !cut)
-      return cut.error();
-  return Done{};
-}
-
-// Finds the run to go on with and, once it is locked, the checkpoint to go on from.
-Status take_up(TrainSetup& p, const Config& config, const ConfigArguments& arguments,
-               const std::string& what) {
-  const Result<fs::path> run = folder_to_resume(what, config, arguments.file);
-  if (!run) return run.error();
-  std::optional<Resume> found;
-  if (fs::is_directory(*run)) {
-    if (Status locked = lock_run_folder(*run); !locked) return locked;
-    Result<std::optional<Resume>> looked = find_resume(what, *run);
-    if (!looked) return looked.error();
-    found = std::move(*looked);
-    fs::create_directories(*run / "checkpoints");
-    p.trainer.folder = *run;  // without a checkpoint, it has nothing to lose and begins again
-  }
-  if (!found) {
-    p.notes.push_back("no checkpoint to resume from yet: starting anew");
-    return Done{};
-  }
-  for (Resume::Damaged& damaged : found->passed_over) {
-    p.notes.push_back("passed over: " + damaged.reason);
-    p.damaged.push_back(std::move(damaged.file));
-  }
-  p.trainer.resume = std::move(found->snapshot);
-  p.notes.push_back("going on from " + printable(p.trainer.resume->source));
-  return Done{};
-}
-
-// What rank 0 does, and who is alone: nothing is changed before all is known to be fine.
-Status open_run(TrainSetup& p, const Config& config, const ConfigArguments& arguments,
-                const std::string& resume) {
-  if (!resume.empty())
-    if (Status taken = take_up(p, config, arguments, resume); !taken) return taken;
-  if (!config.model.weights.empty() && !p.trainer.resume) {
-    Result<Snapshot> weights = read_weights(config.model.weights);
-    if (!weights) return weights.error();
-    p.trainer.weights = std::move(*weights);
-  }
-  if (const Result<std::uint64_t> first = first_batch(p.trainer); !first) return first.error();
-  const bool made = p.trainer.folder.empty();
-  if (made) {
-    Result<fs::path> folder = make_run_folder(config, arguments.file);
-    if (!folder) return folder.error();
-    p.trainer.folder = *folder;
-    if (Status locked = lock_run_folder(p.trainer.folder); !locked) return locked;
-  }
-  for (const fs::path& file : p.damaged) set_aside(file);
-  if (Status cut = cut_former_ranks(p.trainer); !cut) return cut;
-  if (Status cut = made ? Status(Done{}) : cut_back(p.trainer); !cut) return cut;
-  const std::string text = "# " + version_text() + "\n" + p.trainer.config_text;
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  return replace_file("run folder", p.trainer.folder / "config.toml", {&part, 1});
-}
 
 // Of what the labels mean: the classes, and a sample of the images.
 std::string fingerprint(const DataSets& sets) {
@@ -115,20 +38,20 @@ std::string fingerprint(const DataSets& sets) {
   return std::to_string(sum.value());
 }
 
-// Rank 0 tells of its run; the others see that theirs is the same, and where to go on.
-Status share_run(TrainerOptions& o, const DataSets& sets) {
+// Rank 0 tells of its run; the others see that theirs is the same, and where to go on. Nobody goes on before
+// all have agreed: rank 0 will change its folder then.
+Status agree_on_run(TrainerOptions& o, const DataSets& sets) {
   json shape = shape_of(o);
   shape["model.device"] = o.device;
   shape["classes and images"] = fingerprint(sets);
   json told = {{"shape", shape},
                {"config", o.config_text},
-               {"folder", o.folder.string()},
                {"state", o.resume ? o.resume->state : json()},
                {"source", o.resume ? o.resume->source : ""}};
   const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
   const Result<std::string> heard = o.ranks->from_first("run", o.place.first() ? text : "");
   if (!heard) return heard.error();
-  if (o.place.first()) return Done{};
+  if (o.place.first()) return o.ranks->meet("the same run");
   const json first = json::parse(*heard);
   const std::string rank = "rank " + std::to_string(o.place.rank);
   for (const auto& [key, value] : told["shape"].items())
@@ -140,12 +63,42 @@ Status share_run(TrainerOptions& o, const DataSets& sets) {
     same.error().cause = told_by_peer(same.error().cause);
     return same;
   }
-  o.folder = first["folder"].get<std::string>();
-  if (first["state"].is_null()) return Done{};
-  o.resume.emplace();
-  o.resume->state = first["state"];
-  o.resume->source = first["source"];
+  if (!first["state"].is_null()) {
+    o.resume.emplace();
+    o.resume->state = first["state"];
+    o.resume->source = first["source"];
+  }
+  return o.ranks->meet("the same run");
+}
+
+// The folder is there now, and rank 0's part of it is ready.
+Status share_folder(TrainSetup& p) {
+  const json own = {{"folder", p.trainer.folder.string()}, {"fork of", p.start.fork_of.string()}};
+  const std::string text = own.dump(-1, ' ', false, json::error_handler_t::replace);
+  const Result<std::string> heard =
+      p.trainer.ranks->from_first("folder", p.trainer.place.first() ? text : "");
+  if (!heard) return heard.error();
+  if (p.trainer.place.first()) return Done{};
+  const json told = json::parse(*heard);
+  p.trainer.folder = told["folder"].get<std::string>();
+  p.start.fork_of = told["fork of"].get<std::string>();
   return Done{};
+}
+
+// The list of a rank other than the first, which may be on a host that does not share rank 0's folder.
+Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
+  const fs::path& folder = p.trainer.folder;
+  const std::string name = quarantine_name(p.trainer.place.rank);
+  std::error_code ignored;  // a bad image that cannot be listed there tells
+  fs::create_directories(folder, ignored);
+  if (!p.start.fork_of.empty()) return copy_quarantine(p.start.fork_of / name, folder / name, next);
+  if (p.trainer.resume) {
+    const Result<std::size_t> cut = cut_quarantine(folder / name, next);
+    return cut ? Status(Done{}) : cut.error();
+  }
+  if (!fs::exists(folder / name, ignored)) return Done{};
+  const Result<fs::path> aside = set_records_aside(folder, {folder / name});
+  return aside ? Status(Done{}) : aside.error();
 }
 
 // Only one process makes the tree that data.synth stands for: rank 0, then one on each host that lacks it.
@@ -190,28 +143,32 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (ranks)  // none makes anything before all have found that they can run
     if (Status met = ranks->meet("plan"); !met) return met.error();
   const auto ranks_here = static_cast<std::size_t>(place.local_world);
+  std::vector<std::string> notes;
   if (const std::size_t planned = ranks_here * p.plan.memory.total();
       planned > machine.memory && !config.budget.enforce)
-    p.notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
-                      machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
-                      ": the run may be killed (budget.enforce = false)");
+    notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
+                    machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
+                    ": the run may be killed (budget.enforce = false)");
   if (std::string note = device_note(config.model.device, device); !note.empty())
-    p.notes.push_back(std::move(note));
-  if (place.first())
-    if (Status opened = open_run(p, config, arguments, resume); !opened) return opened.error();
+    notes.push_back(std::move(note));
+  if (place.first()) {
+    Result<RunStart> start = find_start(p.trainer, arguments.file, resume);
+    if (!start) return start.error();
+    p.start = std::move(*start);
+  }
   if (ranks)
-    if (Status shared = share_run(p.trainer, *p.sets); !shared) return shared.error();
+    if (Status agreed = agree_on_run(p.trainer, *p.sets); !agreed) return agreed.error();
+  if (place.first())
+    if (Status opened = open_start(p.start, p.trainer, arguments.file); !opened) return opened.error();
+  if (ranks)
+    if (Status shared = share_folder(p); !shared) return shared.error();
+  p.start.notes.insert(p.start.notes.begin(), notes.begin(), notes.end());
   const Result<std::uint64_t> first = first_batch(p.trainer);
   if (!first) return first.error();
   p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
   p.plan.pipeline.batches = sequence->batches();
-  if (!place.first()) {
-    std::error_code ignored;  // of another host; a bad image that cannot be listed there tells
-    fs::create_directories(p.trainer.folder, ignored);
-    const Result<std::size_t> cut =
-        cut_quarantine(p.trainer.folder / quarantine_name(place.rank), sequence->at(*first));
-    if (!cut) return cut.error();
-  }
+  if (!place.first())
+    if (Status opened = open_own_quarantine(p, sequence->at(*first)); !opened) return opened.error();
   return p;
 }
 
@@ -238,7 +195,7 @@ std::vector<std::string> describe(const TrainSetup& p) {
           p.plan.budget_source + "):" + o.split.table(),
       "planned RAM of the process: " + readable_bytes(p.plan.memory.total()) +
           " (sluice plan lists who takes it)"};
-  lines.insert(lines.end(), p.notes.begin(), p.notes.end());
+  lines.insert(lines.end(), p.start.notes.begin(), p.start.notes.end());
   return lines;
 }
 

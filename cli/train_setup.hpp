@@ -9,6 +9,7 @@
 
 #include "cli/config.hpp"
 #include "cli/run_plan.hpp"
+#include "cli/run_start.hpp"
 #include "cli/trainer.hpp"
 
 namespace sluice {
@@ -17,8 +18,7 @@ struct TrainSetup {
   RunPlan plan;
   std::shared_ptr<const DataSets> sets;
   TrainerOptions trainer;
-  std::vector<std::string> notes;  // for the log, once there is one
-  std::vector<std::filesystem::path> damaged = {};
+  RunStart start = {};
 };
 
 // `ranks`: none if alone. `device`: as resolve_device gives it.

@@ -1,6 +1,7 @@
 #include "cli/trainer.hpp"
 
 #include "cli/figures.hpp"
+#include "cli/resume_state.hpp"
 #include "cli/step_options.hpp"
 #include "graph/printable.hpp"
 
@@ -21,17 +22,6 @@ void add(PhaseSums& to, const PhaseSums& more) {
 json to_json(const PhaseSums& s) {
   return {{"loss", s.loss},         {"count", s.count},       {"judged", s.judged},
           {"correct1", s.correct1}, {"correct5", s.correct5}, {"batches", s.batches}};
-}
-
-PhaseSums sums_from(const json& j) {
-  PhaseSums s;
-  s.loss = j.at("loss");
-  s.count = j.at("count");
-  s.judged = j.at("judged");
-  s.correct1 = j.at("correct1");
-  s.correct5 = j.at("correct5");
-  s.batches = j.at("batches");
-  return s;
 }
 
 Error not_finite(std::uint64_t step, double lr) {
@@ -57,19 +47,20 @@ json shape_of(const TrainerOptions& o) {
 
 Result<std::uint64_t> first_batch(const TrainerOptions& o) {
   if (!o.resume) return std::uint64_t{0};
-  const json then = o.resume->state.value("shape", json::object());
+  const Result<ResumeState> state = resume_state(*o.resume);
+  if (!state) return state.error();
   const json now = shape_of(o);
-  for (const auto& [key, value] : now.items())
-    if (then.value(key, json()) != value)
-      return Error{"resume", o.resume->source,
-                   key + " was " + then.value(key, json()).dump() + " and is now " + value.dump(),
+  for (const auto& [key, value] : now.items()) {
+    const json then = state->shape.value(key, json());
+    if (then != value)
+      return Error{"resume", o.resume->source, key + " was " + then.dump() + " and is now " + value.dump(),
                    "a run can only go on with the same network, data, batch (of all ranks), image size and "
                    "seed"};
-  const std::uint64_t steps = o.resume->state.at("step");
-  const std::optional<std::uint64_t> at = o.sequence.after(steps, o.resume->state.at("validated"));
+  }
+  const std::optional<std::uint64_t> at = o.sequence.after(state->step, state->validated);
   if (!at)
     return Error{"resume", o.resume->source,
-                 "stands at step " + std::to_string(steps) + ", past the end of this run",
+                 "stands at step " + std::to_string(state->step) + ", past the end of this run",
                  "raise train.epochs or train.max_steps"};
   return *at;
 }
@@ -84,17 +75,14 @@ Trainer::Trainer(TrainerOptions options, Log& log)
       bad_(o_.folder / quarantine_name(o_.place.rank), o_.config.data.max_bad),
       records_(o_.records) {
   if (!o_.resume) return;
-  const json& s = o_.resume->state;
-  steps_ = s.at("step");
-  validated_ = s.at("validated");
-  epoch_sums_ = sums_from(s.at("epoch_sums"));
-  since_record_ = sums_from(s.at("since_record"));
-  bad_.resume(s.at("bad"));
+  const Result<ResumeState> state = resume_state(*o_.resume);  // first_batch has looked at it before
+  steps_ = state->step;
+  validated_ = state->validated;
+  epoch_sums_ = state->epoch_sums;
+  since_record_ = state->since_record;
+  bad_.resume(state->bad);
   settled_bad_ = bad_.state();
-  if (s.value("monitor", "") != keeper_.monitor()) return;  // scores of another figure mean nothing
-  std::vector<Keeper::Best> best;
-  for (const json& b : s.at("best")) best.push_back({b.at("score"), b.at("file")});
-  keeper_.resume(best);
+  if (state->monitor == keeper_.monitor()) keeper_.resume(state->best);  // other scores mean nothing
 }
 
 void Trainer::connect(NodeStats& log_stats, Stop& stop, std::function<std::size_t()> ledger_peak) {
@@ -180,6 +168,8 @@ Status Trainer::finish() {
     if (!saved && o_.ranks && sound_ && unsaved_) saved = save(false);  // one was lost just now
     if (Status written = keeper_.wait(); saved) saved = std::move(written);
   }
+  if (saved && saved_here_) saved = keeper_.still_there();
+  if (saved && saved_here_) saved = log_.sync(std::chrono::seconds(20));
   if (saved && saved_here_) tell("saved " + printable((o_.folder / "checkpoints" / "last.ckpt").string()));
   return saved;
 }
@@ -190,6 +180,10 @@ std::int64_t Trainer::epoch() const {
 
 void Trainer::tell(std::string text) {
   if (o_.place.first()) log_.message(Level::info, std::move(text));
+}
+
+void Trainer::warn(std::string text) {
+  if (o_.place.first()) log_.message(Level::warning, std::move(text));
 }
 
 void Trainer::put(Record record) {
@@ -238,7 +232,9 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
 void Trainer::record_training(std::int64_t epoch, double lr) {
   Record record{"train", epoch, steps(), figures("train/", since_record_), {}};
   const Interval::Figures f = phase_.since_last();
-  shown_ = {{"train/loss", record.values[0].second}, {"train/lr", lr}, {"img/s", f.images_per_s}};
+  shown_.clear();
+  if (since_record_.count > 0) shown_.push_back(record.values[0]);
+  shown_.insert(shown_.end(), {{"train/lr", lr}, {"img/s", f.images_per_s}});
   record.values.insert(record.values.end(), {{"train/lr", lr},
                                              {"step_ms", f.step_ms * o_.sequence.shape().accumulate},
                                              {"images_per_s", f.images_per_s},
@@ -273,6 +269,9 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   Record record{"val", plan.epoch, steps(), figures("val/", sums->eval), {}};
   for (auto& value : sums->ema.count > 0 ? figures("val/ema_", sums->ema) : Values())
     record.values.push_back(std::move(value));
+  if (sums->eval.count == 0)
+    warn("validation of epoch " + std::to_string(plan.epoch) +
+         ": no image could be used; it has no metrics and is not among the best");
   Values summary = figures("train/", epoch_sums_);
   summary.insert(summary.end(), record.values.begin(), record.values.end());
   const Interval::Figures f = phase_.whole();

@@ -33,7 +33,7 @@ struct TrainerOptions {
   std::string config_text;          // kept in checkpoints
   std::optional<Snapshot> resume;   // rank 0's; the others have its state without the tensors
   std::optional<Snapshot> weights;  // to start from
-  std::size_t records = 0;          // that metrics.jsonl holds already
+  std::size_t records = 0;          // that metrics.jsonl holds already, or says that it has lost
   Place place = {};
   std::shared_ptr<Ranks> ranks = {};  // none: alone
 };
@@ -79,6 +79,7 @@ class Trainer {
   void report(const BatchPlan& plan);
   void put(Record record);
   void tell(std::string text);
+  void warn(std::string text);
   Status settle();
   Status save(bool together);
   Status finish();

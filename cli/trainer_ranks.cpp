@@ -1,4 +1,5 @@
 // The part of the trainer that has to do with other ranks: they stop, save and give up at the same batch.
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <utility>
@@ -62,7 +63,8 @@ Status Trainer::settle() {
     if (Status agreed = agree(&last, std::exchange(untold_, 0)); !agreed) return agreed;
     if (Status agreed = agree(nullptr, 0); !agreed) return agreed;
   }
-  return read_back(shown_.size() > 1 ? shown_[1].second : 0);
+  const auto lr = std::ranges::find(shown_, "train/lr", &Values::value_type::first);
+  return read_back(lr == shown_.end() ? 0 : lr->second);
 }
 
 }  // namespace sluice

@@ -38,7 +38,7 @@ void copy_out(const NamedTensors& tensors, Snapshot& into) {
   }
 }
 
-Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
+Status fits(const Snapshot& snapshot, const NamedTensors& tensors) {
   const auto refuse = [&](std::string cause) -> Status {
     return Error{"checkpoint", snapshot.source, std::move(cause), "it was made for another configuration"};
   };
@@ -49,6 +49,11 @@ Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
     const std::string needs = describe(name_of(tensor.scalar_type()), tensor.sizes());
     if (has != needs) return refuse("tensor " + name + " is " + has + ", the run needs " + needs);
   }
+  return Done{};
+}
+
+Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors) {
+  if (Status good = fits(snapshot, tensors); !good) return good;
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
     const auto bytes = snapshot.bytes(*snapshot.find(name));

@@ -15,6 +15,8 @@ namespace sluice {
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 void copy_out(const NamedTensors& tensors, Snapshot& into);
+// Whether copy_in would take it.
+Status fits(const Snapshot& snapshot, const NamedTensors& tensors);
 // All or nothing: a tensor that is missing or has another type or shape refuses the snapshot by name.
 Status copy_in(const Snapshot& snapshot, const NamedTensors& tensors);
 

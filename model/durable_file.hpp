@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@ namespace sluice {
 // file is removed and the old content stays.
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts);
+
+// The first so many bytes of a file, or all of it, as a file of its own; on failure as above.
+Status copy_file(const std::string& stage, const std::filesystem::path& from, const std::filesystem::path& to,
+                 std::uintmax_t bytes = UINTMAX_MAX);
 
 // For results that go where a user says (-o): a file is replaced as above. A device, a pipe or a link, as
 // /dev/stdout is one, is written to: with a file in its place it would be gone.

@@ -36,12 +36,14 @@ bool folder_synced(const std::string& path) {
 }  // namespace
 
 Result<std::shared_ptr<AppendFile>> AppendFile::open(const std::string& path) {
-  const OpenedFile file = open_for_writing(path.c_str(), O_RDWR | O_CREAT | O_APPEND);
-  if (file.fd < 0)
+  const OpenedFile opened = open_for_writing(path.c_str(), O_RDWR | O_CREAT | O_APPEND);
+  if (opened.fd < 0)
     return Error{
-        "log", path, "cannot be opened: " + file.cause(),
-        file.kind ? "remove it, or name another run folder" : "check the folder and its permissions"};
-  return std::make_shared<AppendFile>(path, file.fd);
+        "log", path, "cannot be opened: " + opened.cause(),
+        opened.kind ? "remove it, or name another run folder" : "check the folder and its permissions"};
+  auto file = std::make_shared<AppendFile>(path, opened.fd);
+  if (S_ISREG(opened.facts.st_mode)) file->least_ = opened.facts.st_size;
+  return file;
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
@@ -58,6 +60,7 @@ Status AppendFile::append(std::string_view piece) {
     }
     written += static_cast<std::size_t>(count);
   }
+  least_ += static_cast<std::int64_t>(piece.size());
   return Done{};
 }
 
@@ -65,6 +68,23 @@ Status AppendFile::sync() {
   if (!synced(descriptor_)) return failure("cannot be brought to the disk");
   if (!name_synced_ && !folder_synced(path_)) return failure("its folder cannot be brought to the disk");
   name_synced_ = true;
+  return Done{};
+}
+
+Status AppendFile::still_there() const {
+  const auto lost = [this](const char* cause) {
+    return Error{"log", path_, cause, "look who has changed the run's folder"};
+  };
+  struct stat open {
+  }, named{};
+  if (::fstat(descriptor_, &open) != 0) return failure("cannot be examined");
+  if (!S_ISREG(open.st_mode)) return Done{};
+  const bool is_named = ::stat(path_.c_str(), &named) == 0;
+  if (!is_named && errno != ENOENT && errno != ENOTDIR) return failure("cannot be examined");
+  if (!is_named) return lost("was removed or renamed during the run");
+  if (open.st_dev != named.st_dev || open.st_ino != named.st_ino)
+    return lost("was replaced by another file during the run");
+  if (open.st_size < least_) return lost("was cut during the run");
   return Done{};
 }
 
@@ -89,6 +109,7 @@ Status AppendFile::cut_torn_line() {
   }
   if (end != about.st_size && ::ftruncate(descriptor_, end) != 0)
     return failure("cannot be cut to whole lines");
+  least_ = end;
   return Done{};
 }
 

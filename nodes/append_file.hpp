@@ -2,6 +2,7 @@
 // could not be written whole is taken back, so that a full disk never leaves a torn piece behind.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,7 +22,10 @@ class AppendFile {
   ~AppendFile();
 
   Status append(std::string_view piece);
-  Status sync();           // all that was appended has reached the disk, and so has the file's name
+  Status sync();  // all that was appended has reached the disk, and so has the file's name
+  // That the file is still the one of this name, and as long as it was left: what is appended to one that was
+  // removed, replaced or cut by somebody else is lost in silence.
+  [[nodiscard]] Status still_there() const;
   Status cut_torn_line();  // takes off what follows the last end of line
 
  private:
@@ -31,6 +35,7 @@ class AppendFile {
   std::string path_;
   int descriptor_;
   bool name_synced_ = false;
+  std::int64_t least_ = 0;  // bytes that the file has at least
 };
 
 }  // namespace sluice

@@ -107,6 +107,10 @@ class Step {
   // is left as it is; true if that was so. Refuses other networks by name, and changes nothing then.
   Result<bool> start_from(const Snapshot& weights);
 
+  // What restore and start_from would say, without a step: before a run has begun to change anything.
+  static Status would_restore(const StepOptions& options, const Snapshot& snapshot);
+  static Status would_start_from(const StepOptions& options, const Snapshot& weights);
+
   // Makes weights, momenta, averages and scaler of all ranks those of rank 0: after rank 0 has restored them.
   // Nothing for one that is alone.
   Status share();

@@ -67,6 +67,10 @@ struct Step::Impl {
   static ResNet prepare(ResNet network, const StepOptions& options, const Precision& precision,
                         at::Device device);
 
+  // For step_state.cpp: calls `look` with a network as a step would have it, and with all that it would save.
+  template <class Look>
+  static Status with_tensors(const char* subject, const StepOptions& options, const Look& look);
+
   static std::unique_ptr<Parallel> connect(const StepOptions& options, const ResNet& network) {
     if (!options.ranks) return nullptr;
     NamedTensors parameters;

@@ -142,13 +142,13 @@ Record read_back(const nlohmann::json& line, std::int64_t step) {
 }  // namespace
 
 Result<std::shared_ptr<EventFile>> EventFile::open(const fs::path& folder, std::int64_t from,
-                                                   const fs::path& kept) {
+                                                   const fs::path& kept, bool whole) {
   Result<std::shared_ptr<AppendFile>> file = AppendFile::open((folder / new_name(folder)).string());
   if (!file) return file.error();
-  if (Status begun = (*file)->append(framed(version_event()) + framed(start_event(from))); !begun)
+  if (Status begun = (*file)->append(framed(version_event()) + framed(start_event(whole ? 0 : from))); !begun)
     return begun.error();
   auto events = std::make_shared<EventFile>(std::move(*file));
-  if (Status told = kept.empty() ? Status(Done{}) : events->tell_again(kept, from); !told)
+  if (Status told = kept.empty() ? Status(Done{}) : events->tell_again(kept, from, whole); !told)
     return told.error();
   return events;
 }
@@ -160,17 +160,27 @@ Status EventFile::write(const Record& record) {
 
 // A step's training record is older than its checkpoint, the validation after it may be younger: TensorBoard
 // can only forget both, so the one that stays is written anew.
-Status EventFile::tell_again(const fs::path& kept, std::int64_t step) {
+Status EventFile::tell_again(const fs::path& kept, std::int64_t step, bool whole) {
   const std::string wanted = "\"step\":" + std::to_string(step);
   InputFile in(kept.string());
   if (!in.opened() && !in.missing()) return Error{"log", kept.string(), in.cause(), ""};
   for (std::string line; std::getline(in, line);) {
-    if (line.find(wanted) == std::string::npos) continue;  // most lines need no parsing
+    if (!whole && line.find(wanted) == std::string::npos) continue;  // most lines need no parsing
     const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
-    if (!parsed.is_object() || parsed.value("step", nlohmann::json()) != step) continue;
-    if (Status written = write(read_back(parsed, step)); !written) return written;
+    if (!parsed.is_object()) continue;
+    const nlohmann::json at = parsed.value("step", nlohmann::json());
+    if (!at.is_number_integer() || (!whole && at != step)) continue;
+    if (Status written = write(read_back(parsed, at.get<std::int64_t>())); !written) return written;
   }
+  if (in.bad()) return Error{"log", kept.string(), "cannot be read to its end", ""};
   return Done{};
+}
+
+bool has_events(const fs::path& folder) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(folder, ignored), end; at != end; at.increment(ignored))
+    if (at->path().filename().string().starts_with(name_start)) return true;
+  return false;
 }
 
 }  // namespace sluice

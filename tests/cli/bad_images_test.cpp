@@ -269,6 +269,10 @@ TEST_CASE("bad images: another rank's list goes back to the position of the chec
   CHECK(left(batch(0, Split::val, 1)) == 6);
   CHECK(left(batch(3, Split::train, 1)) == 5);
   CHECK(left(batch(0)) == 0);
+  write_file(file, "{\"epoch\":\"x\",\"split\":1,\"batch\":-3}\n{\"epoch\":1}\nno line of ours\n");
+  CHECK(*cut_quarantine(file, batch(0, Split::train, 9)) == 2);
   std::filesystem::remove(file);
   CHECK(*cut_quarantine(file, batch(0)) == 0);
+  std::filesystem::create_directory(file);
+  CHECK_FALSE(cut_quarantine(file, batch(0)));
 }

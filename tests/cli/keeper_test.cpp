@@ -184,3 +184,22 @@ TEST_CASE(
   CHECK(has(keeper.wait().error().text(), "metrics.jsonl"));
   CHECK(mark(folder / "last.ckpt") == 2);
 }
+
+TEST_CASE("keeper: notices that what it wrote is gone, or is another file") {
+  const Watchdog watchdog("keeper");
+  const TemporaryFolder folder;
+  Keeper keeper(folder.path(), 2, "val/acc1");
+  CHECK_FALSE(keeper.still_there());  // nothing was written yet
+  for (int i = 1; i <= 2; ++i) {
+    save(keeper, i, 10.0 * i);
+    REQUIRE(keeper.wait());
+    CHECK(keeper.still_there());
+  }
+  write_file(folder / "copy", "of somebody else");
+  fs::rename(folder / "copy", folder / "last.ckpt");
+  REQUIRE_FALSE(keeper.still_there());
+  CHECK(has(keeper.still_there().error().text(), "is another file now"));
+  fs::remove_all(folder.path());
+  REQUIRE_FALSE(keeper.still_there());
+  CHECK(has(keeper.still_there().error().text(), "last.ckpt: was written and is gone"));
+}

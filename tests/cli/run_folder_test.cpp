@@ -309,8 +309,9 @@ TEST_CASE("cut lines: a file that is not there stays so, and one that cannot be 
 
 TEST_CASE("run folder: one process at a time") {
   const TemporaryFolder folder;
-  CHECK(lock_run_folder(folder.path()));
-  const Status second = lock_run_folder(folder.path());
+  const auto first = lock_run_folder(folder.path());
+  REQUIRE(first);
+  const auto second = lock_run_folder(folder.path());
   REQUIRE_FALSE(second);
   CHECK(second.error().cause == "another process is writing to this run");
   CHECK_FALSE(lock_run_folder(folder / "nowhere"));
@@ -330,7 +331,80 @@ TEST_CASE("resume auto: a checkpoint that cannot be read is not taken for a dama
 TEST_CASE("resume: what is damaged is set aside under another name") {
   const TemporaryFolder folder;
   write_file(folder / "last.ckpt", "x");
-  set_aside(folder / "last.ckpt");
+  REQUIRE(set_aside(folder / "last.ckpt"));
   CHECK_FALSE(fs::exists(folder / "last.ckpt"));
   CHECK(read_text(folder / "last.ckpt.damaged") == "x");
+}
+
+TEST_CASE("resume auto: a folder that cannot be listed is not an empty one") {
+  const TemporaryFolder folder;
+  const Config c = config_in(folder / "runs", "mine"), any = config_in(folder / "runs");
+  const fs::path run = folder / "runs/mine", checkpoints = run / "checkpoints";
+  fs::create_directories(run);
+  CHECK_FALSE(found(c));  // not there at all
+  fs::create_directory_symlink("checkpoints", checkpoints);
+  CHECK(has(failure(c), checkpoints.string() + ": cannot be listed: Too many levels of symbolic links"));
+  fs::remove(checkpoints);
+  fs::create_directory_symlink("/no/such/disk", checkpoints);
+  CHECK(has(failure(c), checkpoints.string() + ": cannot be listed: No such file or directory"));
+  fs::remove(checkpoints);
+  write_file(checkpoints, "a file");
+  CHECK(has(failure(c), checkpoints.string() + ": cannot be listed: Not a directory"));
+  fs::remove(checkpoints);
+
+  checkpoint(folder / "runs/x-20260101-000000/checkpoints/last.ckpt", 1, 10);
+  write_file(folder / "runs/x-20260102-000000", "a file, and no run");
+  CHECK(mark(found(any)) == 1);
+  fs::create_directories(folder / "runs/x-20260103-000000");
+  write_file(folder / "runs/x-20260103-000000/checkpoints", "a file");
+  CHECK(has(failure(any), "x-20260103-000000/checkpoints: cannot be listed"));
+  CHECK(has(failure(config_in(folder / "runs/x-20260102-000000")), "cannot be listed: Not a directory"));
+  fs::remove_all(folder / "runs/x-20260103-000000");
+  fs::create_directory_symlink("/no/such/disk", folder / "runs/x-20260103-000000");
+  CHECK(has(failure(any), "x-20260103-000000: No such file or directory"));
+  fs::remove(folder / "runs/x-20260103-000000");
+  fs::create_symlink("loop.ckpt", folder / "runs/x-20260101-000000/checkpoints/loop.ckpt");
+  CHECK(has(failure(any), "loop.ckpt: Too many levels"));
+}
+
+TEST_CASE("run folder: a fork of a run adds a number to its name, and takes no other's") {
+  const TemporaryFolder folder;
+  const Config a = config_in(folder / "runs", "a"), b = config_in(folder / "runs", "b");
+  const Result<fs::path> origin = make_run_folder(a, "x.toml");
+  REQUIRE(origin);
+  for (const std::string name : {"a-2", "a-3"}) {
+    const Result<fs::path> fork = make_run_folder(a, "x.toml", *origin);
+    REQUIRE_MESSAGE(fork, fork.error().text());
+    CHECK(*fork == folder / ("runs/" + name));
+  }
+  CHECK(make_run_folder(b, "x.toml", *origin));
+  CHECK_FALSE(make_run_folder(b, "x.toml", *origin));
+  CHECK_FALSE(make_run_folder(a, "x.toml"));
+}
+
+TEST_CASE("run folder: whether a run is there") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "x");
+  fs::create_symlink("loop", folder / "loop");
+  fs::create_symlink("/no/such/disk", folder / "link");
+  CHECK(*is_run_there(folder.path()));
+  CHECK_FALSE(*is_run_there(folder / "none"));
+  CHECK_FALSE(*is_run_there({}));
+  CHECK(has(is_run_there(folder / "file").error().text(), "is not a folder"));
+  CHECK(has(is_run_there(folder / "loop").error().text(), "Too many levels"));
+  CHECK(has(is_run_there(folder / "link").error().text(), "No such file"));
+}
+
+TEST_CASE("copy lines: the first so many, whole, and the old file stays") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "one\ntwo\nthr");
+  REQUIRE(copy_lines(folder / "a", folder / "b", 9));
+  CHECK(read_text(folder / "b") == "one\ntwo\n");
+  REQUIRE(copy_lines(folder / "a", folder / "c", 1));
+  CHECK(read_text(folder / "c") == "one\n");
+  REQUIRE(copy_lines(folder / "none", folder / "d", 1));
+  CHECK_FALSE(fs::exists(folder / "d"));
+  CHECK(read_text(folder / "a") == "one\ntwo\nthr");
+  fs::create_directory(folder / "folder");
+  CHECK_FALSE(copy_lines(folder / "folder", folder / "d", 1));
 }

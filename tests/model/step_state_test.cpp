@@ -53,6 +53,39 @@ TEST_CASE("step: a run that goes on from a checkpoint repeats its losses bit for
   CHECK(has(refused.error().text(), "2 classes"));
 }
 
+TEST_CASE("step: what restore will refuse is known before there is a step") {
+  std::vector<StepOptions> kinds(4, tiny());
+  kinds[1].ema = 0.9;
+  kinds[2].momentum = 0;
+  kinds[3].precision = "fp64";
+  std::vector<Snapshot> saved(kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto step = Step::create(kinds[i]);
+    REQUIRE(step);
+    REQUIRE(step->snapshot(saved[i]));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto step = Step::create(kinds[i]);
+    REQUIRE(step);
+    for (std::size_t j = 0; j < saved.size(); ++j) {
+      CAPTURE(i);
+      CAPTURE(j);
+      const Status before = Step::would_restore(kinds[i], saved[j]), then = step->restore(saved[j]);
+      REQUIRE(static_cast<bool>(before) == static_cast<bool>(then));
+      CHECK(static_cast<bool>(then) == (i == j || (j == 1 && i != 3) || (i == 2 && j == 0)));
+      if (!then) CHECK(before.error().text() == then.error().text());
+      const auto begun = step->start_from(saved[j]);
+      CHECK(static_cast<bool>(Step::would_start_from(kinds[i], saved[j])) == static_cast<bool>(begun));
+    }
+  }
+  StepOptions other = tiny();
+  other.classes = 3;
+  CHECK(has(Step::would_restore(other, saved[0]).error().text(), "2 classes"));
+  CHECK(Step::would_start_from(other, saved[0]));  // with a new classifier
+  other.arch = "resnet50";
+  CHECK_FALSE(Step::would_start_from(other, saved[0]));
+}
+
 TEST_CASE("step: accumulated batches change the weights once, by the mean of their gradients") {
   StepOptions options = tiny();
   options.weight_decay = 0;

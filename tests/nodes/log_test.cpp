@@ -224,3 +224,40 @@ TEST_CASE("into files: metrics.jsonl and train.log") {
   REQUIRE_FALSE(none);
   CHECK(none.error().subject == (folder / "nowhere" / "metrics.jsonl").string());
 }
+
+TEST_CASE("append file: one that was removed, replaced or cut is noticed") {
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  const auto why = [](const AppendFile& file) {
+    const Status there = file.still_there();
+    return there ? std::string() : there.error().text();
+  };
+  const auto open = [&] {
+    test::write_file(path, "old\ntorn");
+    auto file = open_lines(path);
+    REQUIRE(file);
+    REQUIRE((*file)->append("new\n"));
+    CHECK(why(**file) == "");
+    return *file;
+  };
+  auto file = open();
+  fs::rename(path, folder / "moved");
+  CHECK(why(*file) ==
+        "log: " + path + ": was removed or renamed during the run; look who has changed the run's folder");
+  fs::rename(folder / "moved", path);
+  CHECK(why(*file) == "");
+  test::write_file(folder / "other", "old\nnew\n");
+  fs::rename(folder / "other", path);
+  CHECK(why(*file).find("was replaced by another file") != std::string::npos);
+  file = open();
+  fs::resize_file(path, 7);
+  CHECK(why(*file).find("was cut during the run") != std::string::npos);
+  file = open();
+  fs::remove_all(folder.path());
+  CHECK(why(*file).find("was removed or renamed") != std::string::npos);
+  const auto device = AppendFile::open("/dev/null");
+  REQUIRE(device);
+  REQUIRE((*device)->append("x"));
+  CHECK(why(**device) == "");
+}

@@ -224,6 +224,26 @@ TEST_CASE("going on from a step: later events are dropped, and what the metrics 
   CHECK(events[4].step == 21);
 }
 
+TEST_CASE("where no file tells them yet, all records that are kept are told again") {
+  const test::TemporaryFolder folder;
+  const fs::path metrics = folder / "metrics.jsonl";
+  std::string lines = "no record\n[1]\n{\"step\":\"odd\",\"x\":1}\n";
+  for (const Record& r :
+       {Record{"train", 0, 2, {{"train/loss", 3}}}, Record{"val", 0, 4, {{"val/loss", 0.1}}}})
+    lines += json_line(r) + "\n";
+  test::write_file(metrics, lines + R"({"event":"fork","epoch":0,"step":4,"from":"x"})" + "\n");
+  CHECK_FALSE(has_events(folder.path()));
+  REQUIRE(EventFile::open(folder.path(), 4, metrics, true));
+  CHECK(has_events(folder.path()));
+  const std::vector<Event> events = read_events(event_files(folder.path()).at(0));
+  REQUIRE(events.size() == 4);
+  CHECK(events[1].start);
+  CHECK(events[1].step == 0);
+  CHECK(events[2].step == 2);
+  CHECK(events[3].step == 4);
+  CHECK_FALSE(has_events("/no/such/folder"));
+}
+
 TEST_CASE("a folder that cannot be written to is an error that names the file") {
   const auto file = EventFile::open("/no/such/folder");
   REQUIRE_FALSE(file);

@@ -1,0 +1,162 @@
+// Going on from a checkpoint that is not the newest: in a folder of its own, and nothing in the old one
+// changes.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "tests/program/place.hpp"
+#include "tests/support/tree.hpp"
+
+using namespace sluice::test;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Records without what depends on the clock, and without those that tell of forks and ends.
+std::vector<std::string> timeless(const Place& place, const std::string& run) {
+  std::vector<std::string> lines;
+  for (json record : place.metrics(run)) {
+    if (record["event"] == "fork" || record["event"] == "end") continue;
+    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
+      record.erase(key);
+    lines.push_back(record.dump());
+  }
+  return lines;
+}
+
+fs::path best_of(const fs::path& run, int epoch) {
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints"))
+    if (entry.path().filename().string().starts_with("epoch=" + std::to_string(epoch))) return entry.path();
+  return "none";
+}
+
+Words words(const std::string& name, Words more = {}) {
+  Words all = {"--set", "log.name=" + name, "--set", "train.epochs=3", "--set", "checkpoint.keep=3"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+const json* fork_record(const std::vector<json>& records) {
+  const auto found = std::ranges::find_if(records, [](const json& r) { return r["event"] == "fork"; });
+  return found == records.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TEST_CASE("train: an older checkpoint forks the run, whole with its records, and leaves the old one alone") {
+  const Place place;
+  REQUIRE(place.train(words("a")).code == 0);
+  const fs::path old = place.runs() / "a", from = best_of(old, 1);
+  const std::string before = tree(old);
+  const Ended forked = place.train(words("a", {"--resume", from.string()}));
+  INFO(forked.err);
+  CHECK(forked.code == 0);
+  CHECK(tree(old) == before);
+  CHECK(has(forked.err, "runs/a-2"));
+  CHECK(has(forked.err, "forked from " + from.string()));
+  const fs::path fork = place.runs() / "a-2";
+  CHECK(timeless(place, "a-2") == timeless(place, "a"));
+  const std::vector<json> records = place.metrics("a-2");
+  const json* told = fork_record(records);
+  REQUIRE(told);
+  CHECK((*told)["from"] == from.string());
+  CHECK((*told)["step"] == 8);
+  CHECK(has(read_text(fork / "config.toml"), "# forked from " + from.string()));
+  CHECK(has(read_text(fork / "config.toml"), "name = \"a-2\""));
+  CHECK(has(read_text(fork / "train.log"), "forked from " + from.string()));
+  for (int epoch = 0; epoch < 3; ++epoch) CHECK(fs::exists(best_of(fork, epoch)));
+
+  // From now on it is a run like any other, and still says where it came from.
+  const Ended longer = place.train(
+      {"--set", "log.name=a-2", "--set", "train.epochs=4", "--set", "checkpoint.keep=3", "--resume", "auto"});
+  INFO(longer.err);
+  CHECK(longer.code == 0);
+  CHECK(fork_record(place.metrics("a-2")));
+  CHECK(has(read_text(fork / "config.toml"), "# forked from " + from.string()));
+  CHECK(tree(old) == before);
+}
+
+TEST_CASE("train: a fork that is killed before its first checkpoint goes on from where it began") {
+  const Place place;
+  REQUIRE(place.train(words("a")).code == 0);
+  const fs::path from = best_of(place.runs() / "a", 0);
+  const Ended killed = place.train(words("b", {"--resume", from.string()}), send_signal(SIGKILL, "threads:"));
+  REQUIRE(killed.code == 128 + SIGKILL);
+  const Ended resumed = place.train(words("b", {"--resume", "auto"}));
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(timeless(place, "b") == timeless(place, "a"));
+  CHECK(fork_record(place.metrics("b")));
+  // A name that another run has is not taken over.
+  const Ended taken = place.train(words("b", {"--resume", from.string()}));
+  CHECK(taken.code == 2);
+  CHECK(has(taken.err, "runs/b: is there already"));
+}
+
+TEST_CASE("train: the newest checkpoint goes on in place, also by the name it has as the best") {
+  const Place place;
+  REQUIRE(place.train(words("a")).code == 0);
+  const fs::path run = place.runs() / "a", best = best_of(run, 2);
+  const std::string bytes = read_text(best);
+  fs::remove(best);  // a copied folder has no hard links
+  write_file(best, bytes);
+  int epochs = 4;
+  for (const fs::path& from : {best, run / "checkpoints" / "last.ckpt"}) {
+    const Ended on = place.train({"--set", "log.name=a", "--set", "train.epochs=" + std::to_string(epochs++),
+                                  "--set", "checkpoint.keep=9", "--resume", from.string()});
+    INFO(on.err);
+    CHECK(on.code == 0);
+    CHECK_FALSE(has(on.err, "forked"));
+    CHECK(std::distance(fs::directory_iterator(place.runs()), {}) == 1);
+  }
+  CHECK(place.metrics("a").back()["step"] == 20);
+}
+
+TEST_CASE("train: a fork of a run that is being written to, and of one without a name") {
+  const Place place;
+  REQUIRE(place.train({"--set", "train.epochs=2", "--set", "checkpoint.keep=2"}).code == 0);
+  const fs::path old = fs::directory_iterator(place.runs())->path(), from = best_of(old, 0);
+  std::string before;
+  Ended forked;
+  const Ended going =
+      place.train({"--set", "train.epochs=1000", "--set", "checkpoint.keep=1000", "--resume", "auto"},
+                  {"Epoch 2:", [&](pid_t child) {
+                     forked = place.train({"--set", "train.epochs=2", "--resume", from.string()});
+                     kill(child, SIGTERM);
+                   }});
+  INFO(forked.err);
+  CHECK(forked.code == 0);
+  CHECK(going.code == 128 + SIGTERM);
+  CHECK(std::distance(fs::directory_iterator(place.runs()), {}) == 2);
+}
+
+TEST_CASE("ranks: several fork together") {
+  const Place place;
+  const auto two = [](const std::string& name, Words more = {}) {
+    Words all = {
+        "--devices",         "2",     "--set",         "log.name=" + name, "--set", "train.batch=2", "--set",
+        "checkpoint.keep=2", "--set", "data.max_bad=1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  for (int i = 10; i < 22; i += 2)
+    write_file(place.folder / ("train/ant/" + std::to_string(i) + ".JPEG"), "no JPEG");
+  const Ended whole = place.train(two("a"));
+  INFO(whole.err);
+  REQUIRE(whole.code == 0);
+  const fs::path old = place.runs() / "a", from = best_of(old, 0);
+  const std::string before = tree(old);
+  const Ended forked = place.train(two("a", {"--resume", from.string()}));
+  INFO(forked.err);
+  CHECK(forked.code == 0);
+  CHECK(tree(old) == before);
+  CHECK(timeless(place, "a-2") == timeless(place, "a"));
+  for (const char* name : {"quarantine.jsonl", "quarantine.rank1.jsonl"}) {
+    CHECK(fs::exists(old / name));
+    CHECK(read_text(place.runs() / "a-2" / name) == read_text(old / name));
+  }
+}
