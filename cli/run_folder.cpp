@@ -219,7 +219,7 @@ Status set_aside(const fs::path& damaged) {
 Result<std::unique_ptr<InputFile>> open_records(const fs::path& file) {
   auto in = std::make_unique<InputFile>(file.string());
   if (in->opened()) return in;
-  if (in->missing()) return std::unique_ptr<InputFile>();
+  if (is_none(file)) return std::unique_ptr<InputFile>();  // a link to nowhere is not nothing
   return Error{"resume", file.string(), in->cause(), "remove it, or start anew under another log.name"};
 }
 

@@ -99,15 +99,18 @@ Status can_write(const fs::path& run, int ranks) {
   for (const fs::path& folder : {run, run / "checkpoints"})
     if (::access(folder.c_str(), W_OK | X_OK) != 0 && errno != ENOENT)
       return refuse(folder, std::string("cannot be written to: ") + std::strerror(errno));
-  std::vector<std::string> names = {"metrics.jsonl", "train.log", "config.toml"};
+  // This one is replaced, whatever it is.
+  if (std::error_code none; fs::is_directory(run / "config.toml", none))
+    return refuse(run / "config.toml", "is a folder, not a file");
+  std::vector<std::string> names = {"metrics.jsonl", "train.log"};
   for (int rank = 0; rank < ranks; ++rank) names.push_back(quarantine_name(rank));
   for (const std::string& name : names) {
-    const Descriptor file(::open((run / name).c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
+    const OpenedFile opened = open_for_writing((run / name).c_str(), O_WRONLY | O_APPEND);
+    const Descriptor file(opened.fd);
     struct stat about {};
-    if (file.get() < 0 && errno == ENOENT && ::lstat((run / name).c_str(), &about) != 0) continue;
-    if (file.get() < 0 || ::fstat(file.get(), &about) != 0)
-      return refuse(run / name, std::string("cannot be written to: ") + std::strerror(errno));
-    if (!S_ISREG(about.st_mode)) return refuse(run / name, "is not a regular file");
+    if (opened.error == ENOENT && ::lstat((run / name).c_str(), &about) != 0) continue;
+    if (file.get() < 0)
+      return refuse(run / name, (opened.kind ? "" : "cannot be written to: ") + opened.cause());
   }
   return Done{};
 }

@@ -110,7 +110,7 @@ TEST_CASE("records: a file that cannot be read is not an empty one") {
     REQUIRE_FALSE(kept);
     return kept.error().text();
   };
-  CHECK(has(why("folder"), "is not a regular file"));
+  CHECK(has(why("folder"), "is a folder, not a file"));
   CHECK(has(why("loop"), "Too many levels of symbolic links"));
   CHECK(has(why("link"), "No such file"));
   CHECK_FALSE(fs::exists(folder / "nowhere"));

@@ -192,5 +192,5 @@ TEST_CASE("a directory named config.toml is called that") {
   const Ended resumed = place.train({"--set", "log.name=a", "--resume", "auto"});
   INFO(resumed.err);
   CHECK(resumed.code == 2);
-  CHECK(has(resumed.err, "runs/a/config.toml: cannot be written: Is a directory"));
+  CHECK(has(resumed.err, "runs/a/config.toml: is a folder, not a file"));
 }
