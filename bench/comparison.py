@@ -9,7 +9,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 
-# Never back to the kernel, and huge pages for what grows: what model/cpu_memory does for sluice.
+# Never back to the kernel, and huge pages for what grows: what model/device/cpu_memory does for sluice.
 KEEP = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=8589934592:glibc.malloc.trim_threshold=34359738368:"
                           "glibc.malloc.top_pad=67108864:glibc.malloc.hugetlb=1"}
 

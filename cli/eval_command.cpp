@@ -2,14 +2,14 @@
 #include <cstdio>
 #include <iostream>
 
-#include "cli/batch_run.hpp"
+#include "run/train/batch_run.hpp"
 #include "cli/commands.hpp"
-#include "cli/figures.hpp"
-#include "cli/interval.hpp"
-#include "cli/json_text.hpp"
+#include "run/train/figures.hpp"
+#include "run/train/interval.hpp"
+#include "base/json_text.hpp"
 #include "cli/screen_log.hpp"
-#include "graph/printable.hpp"
-#include "model/weights_file.hpp"
+#include "base/printable.hpp"
+#include "model/weights/weights_file.hpp"
 
 namespace sluice {
 namespace {

@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "graph/printable.hpp"
-#include "model/weights_file.hpp"
+#include "base/printable.hpp"
+#include "model/weights/weights_file.hpp"
 
 namespace sluice {
 

@@ -10,12 +10,12 @@
 #include <sstream>
 
 #include "cli/commands.hpp"
-#include "cli/run_plan.hpp"
-#include "graph/dot.hpp"
-#include "graph/printable.hpp"
-#include "graph/regular_file.hpp"
-#include "model/durable_file.hpp"
-#include "nodes/step.hpp"
+#include "run/plan/run_plan.hpp"
+#include "graph/figures/dot.hpp"
+#include "base/printable.hpp"
+#include "base/files/regular.hpp"
+#include "base/files/durable.hpp"
+#include "model/train/train_step.hpp"
 
 extern char** environ;
 

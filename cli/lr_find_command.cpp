@@ -5,15 +5,15 @@
 #include <iostream>
 #include <limits>
 
-#include "cli/batch_run.hpp"
+#include "run/train/batch_run.hpp"
 #include "cli/commands.hpp"
-#include "cli/interval.hpp"
-#include "cli/json_text.hpp"
-#include "cli/plot.hpp"
+#include "run/train/interval.hpp"
+#include "base/json_text.hpp"
+#include "cli/draw/plot.hpp"
 #include "cli/screen_log.hpp"
-#include "cli/step_options.hpp"
-#include "graph/printable.hpp"
-#include "model/weights_file.hpp"
+#include "run/config/step_options.hpp"
+#include "base/printable.hpp"
+#include "model/weights/weights_file.hpp"
 
 namespace sluice {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/descriptors.hpp"
-#include "graph/printable.hpp"
-#include "graph/thread_limit.hpp"
+#include "base/process/descriptors.hpp"
+#include "base/printable.hpp"
+#include "base/thread_limit.hpp"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/json_text.hpp"
-#include "cli/plan.hpp"
-#include "nodes/step.hpp"
+#include "base/json_text.hpp"
+#include "run/plan/plan.hpp"
+#include "model/train/train_step.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

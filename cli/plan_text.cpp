@@ -2,9 +2,9 @@
 #include <array>
 #include <cstdio>
 
-#include "cli/plan.hpp"
-#include "graph/text.hpp"
-#include "graph/printable.hpp"
+#include "run/plan/plan.hpp"
+#include "base/text.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/json_text.hpp"
-#include "cli/plot.hpp"
-#include "cli/run_plan.hpp"
-#include "cli/step_options.hpp"
-#include "model/schedule.hpp"
+#include "base/json_text.hpp"
+#include "cli/draw/plot.hpp"
+#include "run/plan/run_plan.hpp"
+#include "run/config/step_options.hpp"
+#include "model/train/schedule.hpp"
 
 namespace sluice {
 namespace {

@@ -3,14 +3,14 @@
 #include <span>
 
 #include "cli/commands.hpp"
-#include "cli/lettering.hpp"
-#include "cli/npy.hpp"
-#include "cli/run_plan.hpp"
-#include "cli/step_options.hpp"
-#include "cli/synth_image.hpp"
-#include "graph/pipeline.hpp"
-#include "model/durable_file.hpp"
-#include "graph/printable.hpp"
+#include "cli/draw/lettering.hpp"
+#include "cli/draw/npy.hpp"
+#include "run/plan/run_plan.hpp"
+#include "run/config/step_options.hpp"
+#include "run/data/synth_image.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "base/files/durable.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

@@ -5,17 +5,17 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "cli/launch.hpp"
-#include "cli/memory_watch.hpp"
-#include "cli/rank_watch.hpp"
-#include "cli/signals.hpp"
-#include "cli/train_setup.hpp"
-#include "graph/diagnosis.hpp"
-#include "graph/dot.hpp"
-#include "graph/pipeline.hpp"
-#include "graph/thread_limit.hpp"
-#include "model/cpu_memory.hpp"
-#include "nodes/tensorboard.hpp"
+#include "run/launch/launch.hpp"
+#include "run/train/memory_watch.hpp"
+#include "run/launch/rank_watch.hpp"
+#include "run/launch/signals.hpp"
+#include "run/train/setup.hpp"
+#include "graph/figures/diagnosis.hpp"
+#include "graph/figures/dot.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "base/thread_limit.hpp"
+#include "model/device/cpu_memory.hpp"
+#include "nodes/record/tensorboard.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

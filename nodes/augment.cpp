@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "nodes/trivial_augment.hpp"
+#include "nodes/image/trivial_augment.hpp"
 
 namespace sluice {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "nodes/crop.hpp"
-#include "nodes/random.hpp"
+#include "nodes/image/crop.hpp"
+#include "base/random.hpp"
 
 namespace sluice {
 

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
-#include "graph/mapping.hpp"
-#include "nodes/jpeg_frame.hpp"
+#include "graph/memory/mapping.hpp"
+#include "nodes/jpeg/frame.hpp"
 #include "nodes/lane.hpp"
 
 namespace sluice {

@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "graph/stages.hpp"
+#include "graph/flow/stages.hpp"
 #include "nodes/augment.hpp"
 #include "nodes/decode.hpp"
-#include "nodes/folder.hpp"
+#include "nodes/source/folder.hpp"
 #include "nodes/read.hpp"
 #include "nodes/sampler.hpp"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "graph/text.hpp"
-#include "nodes/jpeg_frame.hpp"
-#include "nodes/resample.hpp"
+#include "base/text.hpp"
+#include "nodes/jpeg/frame.hpp"
+#include "nodes/jpeg/resample.hpp"
 
 namespace sluice {
 namespace {

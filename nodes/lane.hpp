@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "graph/mapping.hpp"
+#include "graph/memory/mapping.hpp"
 #include "nodes/data_path.hpp"
 
 namespace sluice {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <variant>
 
-#include "graph/printable.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "graph/result.hpp"
-#include "nodes/line_file.hpp"
-#include "nodes/metrics.hpp"
-#include "nodes/progress.hpp"
+#include "base/result.hpp"
+#include "base/files/line.hpp"
+#include "nodes/record/metrics.hpp"
+#include "nodes/record/progress.hpp"
 
 namespace sluice {
 

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "graph/regular_file.hpp"
-#include "graph/text.hpp"
+#include "base/files/regular.hpp"
+#include "base/text.hpp"
 
 namespace sluice {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/function_ref.hpp"
-#include "graph/sample.hpp"
-#include "graph/stop.hpp"
+#include "base/function_ref.hpp"
+#include "graph/memory/sample.hpp"
+#include "graph/flow/stop.hpp"
 
 namespace sluice {
 

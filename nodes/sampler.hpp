@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "graph/result.hpp"
-#include "graph/ticket.hpp"
-#include "nodes/permutation.hpp"
+#include "base/result.hpp"
+#include "graph/flow/ticket.hpp"
+#include "nodes/source/permutation.hpp"
 
 namespace sluice {
 

@@ -1,59 +1,50 @@
-// Host batches become device batches. On the CPU the host's memory is the device's, and the batch passes
-// through; on a GPU it is copied into a ring of device slots, in a queue of its own, while the network
-// computes. Free of torch: the device is behind model/device.hpp.
+// The host's side of upload: page-locks the slots, turns each filled batch into one on the device, and gives
+// its slot back as soon as it may be overwritten.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "graph/result.hpp"
-#include "model/device.hpp"
+#include "graph/flow/stages.hpp"
+#include "nodes/record/metrics.hpp"
+#include "model/device/upload_ring.hpp"
 
 namespace sluice {
 
-// `release` is called exactly once, from any thread, when the host memory may be overwritten.
-struct HostBatch {
-  const std::uint8_t* pixels = nullptr;  // count x size x size x 3
-  const std::int32_t* labels = nullptr;  // -1: the image does not count
-  int count = 0;
-  int size = 0;
-  std::function<void()> release;
+// What upload makes of a batch.
+struct OnDevice {
+  DeviceBatch batch;
+  std::vector<Bad> bad;
 };
 
-// In device memory. Its consumer calls `wait` before it queues work that reads the memory, and `release`
-// exactly once, after it has queued the last such work; both on the consumer's thread.
-struct DeviceBatch {
-  const std::uint8_t* pixels = nullptr;
-  const std::int32_t* labels = nullptr;
-  int count = 0;
-  int size = 0;
-  std::function<void()> wait;
-  std::function<void()> release;
-};
-
-struct UploadOptions {
-  int batch = 256;       // images in the largest batch
-  int image_size = 224;  // of the largest images
-  int slots = 3;         // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
-};
-
-class Upload {
+class DeviceFeed {
  public:
-  static Result<Upload> create(std::shared_ptr<Device> device, const UploadOptions& options);
-  Upload(Upload&&) noexcept;
-  Upload& operator=(Upload&&) noexcept;
-  ~Upload();  // after the last batch was released
+  // `index` counts the GPUs of this host.
+  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size, int index = 0)
+      : name_(std::move(device)),
+        index_(index),
+        batch_(static_cast<int>(batch)),
+        size_(static_cast<int>(image_size)) {}
+  DeviceFeed(const DeviceFeed&) = delete;
+  DeviceFeed& operator=(const DeviceFeed&) = delete;
+  ~DeviceFeed();  // before the slots go
 
-  // Waits while all device slots are in use (never on the CPU). On failure the host batch has been released.
-  Result<DeviceBatch> put(HostBatch&& batch);
-  // From any thread: a put that waits, and each one after, returns an error at once.
-  void stop();
+  Status prepare(const std::vector<Slot*>& slots);
+  Status upload(Batch& batch);  // on upload's thread; leaves an OnDevice
+  void cancel();                // wakes an upload that waits; on any thread
+
+  // Of the GPU, for records; nothing on the CPU. After prepare.
+  [[nodiscard]] std::function<Values()> gpu_figures() const;
+
+  [[nodiscard]] static OnDevice& of(Batch& batch) { return *static_cast<OnDevice*>(batch.device.get()); }
 
  private:
-  struct Ring;
-  explicit Upload(std::shared_ptr<Ring> ring);
-  std::shared_ptr<Ring> ring_;  // null where the host's memory is the device's
+  std::string name_;
+  int index_, batch_, size_;
+  std::shared_ptr<Device> device_;
+  std::vector<Slot*> pinned_;
+  std::optional<Upload> upload_;
 };
 
 }  // namespace sluice

@@ -18,7 +18,7 @@ build_sanitized() {
   configure build-asan "${common[@]}" -Doptimization=0 -Db_sanitize=address,undefined
   compile build-asan
   configure build-tsan "${common[@]}" -Doptimization=1 -Db_sanitize=thread
-  compile build-tsan tests/graph
+  compile build-tsan tests/graph_tests
 }
 
 test_quick() {

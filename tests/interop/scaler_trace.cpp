@@ -5,8 +5,8 @@
 #include <iostream>
 #include <string>
 
-#include "model/scaler.hpp"
-#include "model/sgd.hpp"
+#include "model/train/scaler.hpp"
+#include "model/train/sgd.hpp"
 
 int main() {
   using namespace sluice;

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "nodes/trivial_augment.hpp"
+#include "nodes/image/trivial_augment.hpp"
 
 int main() {
   using namespace sluice;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "nodes/trivial_augment.hpp"
+#include "nodes/image/trivial_augment.hpp"
 
 using namespace sluice;
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "graph/pipeline.hpp"
+#include "graph/flow/pipeline.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/odd_jpegs.hpp"
 #include "tests/support/watchdog.hpp"

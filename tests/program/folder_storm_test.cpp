@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "model/checkpoint_file.hpp"
+#include "model/weights/checkpoint_file.hpp"
 #include "tests/program/place.hpp"
 #include "tests/support/tree.hpp"
 

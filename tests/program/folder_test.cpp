@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/checkpoint_file.hpp"
+#include "model/weights/checkpoint_file.hpp"
 #include "tests/program/place.hpp"
 #include "tests/support/free_port.hpp"
 #include "tests/support/tree.hpp"

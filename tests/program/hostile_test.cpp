@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include "graph/printable.hpp"
+#include "base/printable.hpp"
 #include "tests/program/place.hpp"
 
 using namespace sluice;

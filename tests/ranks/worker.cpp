@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "model/checksum.hpp"
-#include "model/ranks.hpp"
-#include "model/reduce_trace.hpp"
-#include "nodes/random.hpp"
-#include "nodes/step.hpp"
+#include "base/checksum.hpp"
+#include "model/ranks/ranks.hpp"
+#include "model/ranks/reduce_trace.hpp"
+#include "base/random.hpp"
+#include "model/train/train_step.hpp"
 
 using namespace sluice;
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "graph/pipeline.hpp"
+#include "graph/flow/pipeline.hpp"
 
 namespace sluice::test {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "nodes/crop.hpp"
+#include "nodes/image/crop.hpp"
 
 namespace sluice::test {
 

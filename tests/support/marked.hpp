@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "cli/keeper.hpp"
+#include "run/train/keeper.hpp"
 
 namespace sluice::test {
 

@@ -562,7 +562,7 @@ std::vector<Bytes> sound_jpegs() {
         r.separate_scans = !progressive && sampling == 2 && components == 3;
         all.push_back(make_jpeg(r));
       }
-  for (const int sampling : {1, 2})  // one scan without restarts: what nodes/huffman reads
+  for (const int sampling : {1, 2})  // one scan without restarts: what nodes/jpeg/huffman reads
     for (const int quality : {60, 100}) {
       const bool own_codes = quality == 100;
       all.push_back(make_jpeg({.size = {93, 70},

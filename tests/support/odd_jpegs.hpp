@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nodes/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/jpegs.hpp"
 
 namespace sluice::test {

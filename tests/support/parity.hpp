@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nodes/step.hpp"
+#include "model/train/train_step.hpp"
 
 namespace sluice::test {
 

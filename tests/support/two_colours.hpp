@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "nodes/random.hpp"
-#include "nodes/step.hpp"
+#include "base/random.hpp"
+#include "model/train/train_step.hpp"
 
 namespace sluice::test {
 

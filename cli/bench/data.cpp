@@ -1,0 +1,269 @@
+// `sluice bench data`: the data path up to filled batches against a bare full decode of the same files, in
+// turns, both on the same number of cores. Nothing of torch takes part.
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "run/train/data_only.hpp"
+#include "run/data/full_decode.hpp"
+#include "run/data/pixel_difference.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "base/text.hpp"
+
+namespace sluice {
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+rusage usage() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return u;
+}
+
+double cpu_seconds() {
+  const rusage u = usage();
+  return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+// Everything of this process on the first so many of the CPUs it may use: reads and bookkeeping of the data
+// path would otherwise get a core that the full decode does not have.
+void keep_to(unsigned cpus) {
+  cpu_set_t allowed, few;
+  CPU_ZERO(&few);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&few) < static_cast<int>(cpus); ++i)
+    if (CPU_ISSET(i, &allowed)) CPU_SET(i, &few);
+  sched_setaffinity(0, sizeof few, &few);
+}
+
+struct Round {
+  double seconds = 0, cpu = 0;
+};
+
+class DataBenchmark {
+ public:
+  DataBenchmark(DataOnly data, unsigned threads, std::uint64_t batches)
+      : data_(std::move(data)), threads_(threads) {
+    data_.plan.pipeline.batches = batches;
+    Sampler sampler(data_.sequence, 0);
+    for (std::uint64_t i = 0; i < batches * data_.plan.pipeline.batch; ++i)
+      files_.push_back(data_.sets->train.path(sampler.next()->index % data_.images));
+  }
+
+  [[nodiscard]] std::size_t images() const { return files_.size(); }
+  [[nodiscard]] std::size_t ledger_peak() const { return ledger_peak_; }
+  [[nodiscard]] std::uint64_t bad() const { return bad_; }
+  [[nodiscard]] PixelDifference difference() const {
+    const std::size_t some = std::min<std::size_t>(files_.size(), 300);
+    return pixel_difference({files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(some)},
+                            data_.plan.data);
+  }
+
+  Round full_decode() {
+    std::atomic<std::size_t> next{0}, bad{0};
+    return timed([&] {
+      std::vector<std::thread> all;
+      for (unsigned i = 0; i < threads_; ++i)
+        all.emplace_back([&] {
+          FullDecoder decoder;
+          for (std::size_t at = next++; at < files_.size(); at = next++) bad += !decoder.decode(files_[at]);
+        });
+      for (std::thread& t : all) t.join();
+      bad_ = bad;
+    });
+  }
+
+  Result<Round> data_path() {
+    auto kept = std::make_unique<Ledger>(data_.plan.pipeline.split.budget);
+    Ledger& ledger = *kept;
+    Stages stages = data_.stages();
+    stages.next = [batches = data_.plan.pipeline.batches, inner = stages.next] {
+      std::optional<Ticket> ticket = inner();
+      return ticket && ticket->batch < batches ? ticket : std::nullopt;
+    };
+    stages.upload = [](Batch&) { return Status(Done{}); };
+    stages.step = [](Batch& batch) {
+      batch.slot.release();
+      return Status(Done{});
+    };
+    Pipeline pipeline(data_.plan.pipeline, std::move(stages), ledger);
+    RunEnd end;
+    const Round round = timed([&] { end = pipeline.run(); });
+    ledger_peak_ = std::max(ledger_peak_, ledger.peak());
+    if (end.abandoned) (void)kept.release();  // the read that never came back may still look at it
+    if (end.failure) return *end.failure;
+    return round;
+  }
+
+  // What an image takes of a CPU, in ms, on one thread: reading it, decoding it with and without resampling.
+  struct Stage {
+    double read = 0, decode = 0, without_resampling = 0;
+  };
+  Stage stages_alone() {
+    Stage stage;
+    stage.read = alone([&](const Ticket&, std::span<const std::uint8_t>) {});
+    JpegDecoder decoder;
+    std::vector<std::uint8_t> out(data_.plan.pipeline.place_bytes);
+    const auto decode = [&](const Ticket& t, std::span<const std::uint8_t> file) {
+      (void)decode_sample(decoder, {&file, 1}, true, {data_.plan.data.seed, t.epoch, t.index},
+                          data_.plan.data.decode, data_.plan.data.decode.max_scratch, out.data());
+    };
+    stage.decode = alone(decode) - stage.read;
+    decoder.without_resampling(true);
+    stage.without_resampling = alone(decode) - stage.read;
+    return stage;
+  }
+
+ private:
+  template <class Body>
+  static Round timed(Body&& body) {
+    const double cpu = cpu_seconds();
+    const Nanoseconds begin = now_ns();
+    body();
+    return {1e-9 * static_cast<double>(now_ns() - begin), cpu_seconds() - cpu};
+  }
+
+  template <class Body>
+  double alone(Body&& body) {
+    std::vector<std::uint8_t> file;
+    Sampler sampler(data_.sequence, 0);
+    const Stop stop;
+    const Round round = timed([&] {
+      for (const std::string& path : files_) {
+        const Ticket t = *sampler.next();
+        std::size_t bytes = 0;
+        const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+          if (file.size() < size) file.resize(size);
+          where.push_back({file.data(), bytes = size});
+          return true;
+        };
+        if (read_file(path, data_.plan.data.read, place, stop).kind == Outcome::Kind::done)
+          body(t, {file.data(), bytes});
+      }
+    });
+    return 1e3 * round.cpu / static_cast<double>(files_.size());
+  }
+
+  DataOnly data_;
+  unsigned threads_;
+  std::vector<std::string> files_;  // as the sampler gives them
+  std::size_t ledger_peak_ = 0;
+  std::uint64_t bad_ = 0;
+};
+
+struct Measured {
+  double full = 0, path = 0, ratio = 0;  // images/s, and the median of the rounds' ratios
+  double full_cpu_ms = 0, cpu_ms = 0;    // of an image, all threads together
+  DataBenchmark::Stage stage;
+  PixelDifference pixels;
+};
+
+Result<Measured> measure(DataBenchmark& bench, int rounds) {
+  std::vector<double> full, path, ratio, full_cpu, cpu;
+  const double images = static_cast<double>(bench.images());
+  for (int i = -1; i < rounds; ++i) {  // the first one warms the caches
+    const Round a = bench.full_decode();
+    const Result<Round> b = bench.data_path();
+    if (!b) return b.error();
+    if (i < 0) continue;
+    full.push_back(images / a.seconds);
+    path.push_back(images / b->seconds);
+    ratio.push_back(a.seconds / b->seconds);
+    full_cpu.push_back(1e3 * a.cpu / images);
+    cpu.push_back(1e3 * b->cpu / images);
+  }
+  return Measured{median(full), median(path),         median(ratio),     median(full_cpu),
+                  median(cpu),  bench.stages_alone(), bench.difference()};
+}
+
+void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads, bool json) {
+  const std::size_t rss = static_cast<std::size_t>(usage().ru_maxrss) * 1024;
+  const double coding = m.stage.without_resampling, resample = m.stage.decode - coding,
+               rest = m.cpu_ms - m.stage.read - m.stage.decode;
+  if (json) {
+    std::cout << nlohmann::ordered_json{{"images_per_s", m.path},
+                                        {"full_decode_images_per_s", m.full},
+                                        {"ratio", m.ratio},
+                                        {"threads", threads},
+                                        {"images", bench.images()},
+                                        {"decode", data.config.augment.decode},
+                                        {"image_size", data.config.data.image_size},
+                                        {"full_decode_cpu_ms", m.full_cpu_ms},
+                                        {"cpu_ms", m.cpu_ms},
+                                        {"read_ms", m.stage.read},
+                                        {"entropy_idct_ms", coding},
+                                        {"resample_ms", resample},
+                                        {"rest_ms", rest},
+                                        {"pixels_changed", m.pixels.changed},
+                                        {"pixel_difference", m.pixels.mean},
+                                        {"largest_pixel_difference", m.pixels.largest},
+                                        {"images_reduced", m.pixels.reduced},
+                                        {"bad_images", bench.bad()},
+                                        {"peak_rss_bytes", rss},
+                                        {"peak_ledger_bytes", bench.ledger_peak()}}
+                     .dump()
+              << "\n";
+    return;
+  }
+  std::printf("%zu images at %lld px, %s, %u thread%s; medians, in turns\n", bench.images(),
+              static_cast<long long>(data.config.data.image_size), data.config.augment.decode.c_str(),
+              threads, threads == 1 ? "" : "s");
+  std::printf("full decode   %8.1f images/s (libjpeg, whole images, nothing else)\n", m.full);
+  std::printf("data path     %8.1f images/s, %.2f times as many\n", m.path, m.ratio);
+  std::printf(
+      "CPU an image  %8.3f ms (full decode %.3f): read %.3f, entropy and transform %.3f, resampling %.3f, "
+      "rest %.3f\n",
+      m.cpu_ms, m.full_cpu_ms, m.stage.read, coding, resample, rest);
+  std::printf("memory        %s at its peak, ledger %s of %s\n", readable_bytes(rss).c_str(),
+              readable_bytes(bench.ledger_peak()).c_str(),
+              readable_bytes(data.plan.pipeline.split.budget).c_str());
+  std::printf(
+      "pixels        %.2f %% differ from a full decode, by %.3f levels in the mean and %d at most; %.0f %% "
+      "of "
+      "the images decoded at a part of their size\n",
+      100 * m.pixels.changed, m.pixels.mean, m.pixels.largest, 100 * m.pixels.reduced);
+  if (bench.bad() > 0)
+    std::printf("%llu images cannot be decoded\n", static_cast<unsigned long long>(bench.bad()));
+}
+
+}  // namespace
+
+int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
+  use_own_data(arguments);
+  std::optional<Config> config = load_or_complain(arguments);
+  if (!config) return exit_usage;
+  const auto refuse = [](const Error& error) {
+    complain(error);
+    return exit_usage;
+  };
+  if (Status made = make_training_tree(*config); !made) return refuse(made.error());
+  const unsigned threads = asked.threads > 0 ? asked.threads : this_machine().cpus;
+  config->pipeline.decode_threads = threads;
+  Result<DataOnly> data = training_data(*config);
+  if (!data) return refuse(data.error());
+  keep_to(threads);
+  const std::uint64_t each = data->plan.pipeline.batch;
+  DataBenchmark bench(*data, threads, std::max<std::uint64_t>((asked.images + each - 1) / each, 1));
+  const Result<Measured> measured = measure(bench, asked.rounds);
+  if (!measured) {
+    complain(measured.error());
+    return exit_failed;
+  }
+  print(*measured, bench, *data, threads, asked.json);
+  return exit_done;
+}
+
+}  // namespace sluice

@@ -1,0 +1,231 @@
+// `sluice bench feed`: the data path as a run would have it, into a consumer of a given speed instead of a
+// device. Nothing of torch takes part.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "run/train/data_only.hpp"
+#include "run/launch/signals.hpp"
+#include "run/data/slow_storage.hpp"
+#include "graph/figures/diagnosis.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "base/text.hpp"
+
+namespace sluice {
+namespace {
+
+double seconds(Nanoseconds time) { return static_cast<double>(time) * 1e-9; }
+
+// A device that takes a fixed time for each batch. Each byte of it is looked at once, as a copy to a device
+// would, and then its slot goes back.
+class Consumer {
+ public:
+  explicit Consumer(double rate) : rate_(rate), piece_(1 << 20) {}
+
+  void upload(Batch& batch) {
+    const std::span<const std::uint8_t> pixels = batch.slot->memory();
+    for (std::size_t at = 0; at < pixels.size(); at += piece_.size())
+      std::memcpy(piece_.data(), pixels.data() + at, std::min(piece_.size(), pixels.size() - at));
+    batch.device = std::make_shared<std::uint32_t>(batch.slot->places());
+    batch.slot.release();
+  }
+
+  void step(const Batch& batch, const Stop& stop) {
+    if (first_ == 0) first_ = now_ns();  // this thread alone writes it
+    const std::uint32_t places = *static_cast<const std::uint32_t*>(batch.device.get());
+    if (rate_ > 0) stop.pause(std::chrono::nanoseconds(static_cast<Nanoseconds>(places / rate_ * 1e9)));
+    if (stop.requested()) return;
+    const Nanoseconds now = now_ns();
+    if (counting_) {
+      if (counted_from_ == 0)
+        counted_from_ = now;
+      else
+        images_ += places, ++batches_, counted_to_ = now;
+    }
+  }
+  void count_from_now() { counting_ = true; }
+
+  [[nodiscard]] Nanoseconds first() const { return first_; }  // 0: not yet
+  // After the run: from the end of one batch to the end of another. Nothing if there were too few to tell, as
+  // they come in bursts.
+  [[nodiscard]] std::optional<double> images_per_s() const {
+    if (batches_ < 8) return std::nullopt;
+    return static_cast<double>(images_) / seconds(counted_to_ - counted_from_);
+  }
+
+ private:
+  double rate_;
+  std::vector<std::uint8_t> piece_;
+  std::atomic<bool> counting_{false};
+  std::atomic<Nanoseconds> first_{0};
+  Nanoseconds counted_from_ = 0, counted_to_ = 0;
+  std::uint64_t images_ = 0, batches_ = 0;
+};
+
+// Batches whose slots have all been filled once are given again as they are.
+Stages with_cached_batches(Stages stages, std::uint64_t filled) {
+  stages.read = [filled, inner = stages.read](const Ticket& t, const TakeChunks& take, const Stop& stop) {
+    if (t.batch < filled) return inner(t, take, stop);
+    take(1);
+    return Outcome{};
+  };
+  stages.decode = [filled, inner = stages.decode](const Ticket& t, Pieces pieces, Slot& slot,
+                                                  const Stop& stop) {
+    return t.batch < filled ? inner(t, pieces, slot, stop) : Outcome{};
+  };
+  stages.augment = [filled, inner = stages.augment](const Ticket& t, Slot& slot) {
+    return t.batch < filled ? inner(t, slot) : Outcome{};
+  };
+  return stages;
+}
+
+struct Measured {
+  RunEnd end;
+  bool whole = false;  // lasted to its end
+  Picture part;        // after the warm-up
+  double first_batch_s = 0, images_per_s = 0, starvation = 0;
+  std::size_t peak_ledger = 0, idle_rss = 0, peak_rss = 0;
+};
+
+std::size_t resident() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t size = 0, pages = 0;
+  in >> size >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+Measured measure(const DataOnly& feed, const FeedBench& bench) {
+  Measured m;
+  m.idle_rss = resident();
+  auto kept = std::make_unique<Ledger>(feed.plan.pipeline.split.budget);
+  Ledger& ledger = *kept;
+  Consumer consumer(bench.rate);
+  std::optional<Pipeline> pipeline;
+  Stages stages = slowed(feed.stages(), bench.storage);
+  PipelineOptions options = feed.plan.pipeline;
+  if (bench.headspace) {
+    stages = with_cached_batches(std::move(stages), options.split.slots);
+    options.sizing.reset();  // whoever reads nothing tells nothing about sizes
+  }
+  stages.upload = [&](Batch& batch) {
+    consumer.upload(batch);
+    return Status(Done{});
+  };
+  stages.step = [&](Batch& batch) {
+    consumer.step(batch, pipeline->stop());
+    return Status(Done{});
+  };
+  stages.tell = [](const std::string& line) { std::cerr << line + "\n"; };
+  pipeline.emplace(options, std::move(stages), ledger);
+  const Nanoseconds begun = now_ns();
+  std::optional<Picture> warm;
+  Nanoseconds warm_at = 0;
+  m.end = pipeline->run([&] {
+    const Picture now = pipeline->picture();
+    if (!warm && seconds(now.elapsed) >= bench.warmup) {
+      warm = now;
+      warm_at = now_ns();
+      consumer.count_from_now();
+    } else if (!m.whole && warm && seconds(now.elapsed - warm->elapsed) >= bench.seconds) {
+      m.part = between(*warm, now);
+      // The graph counts waits from the first batch on. Here the warm-up was for that.
+      const Nanoseconds first = consumer.first() != 0 ? consumer.first() : now_ns();
+      for (NodeFigures& n : m.part.nodes)
+        if (n.name == "step") n.wait_input += std::clamp<Nanoseconds>(first - warm_at, 0, m.part.elapsed);
+      m.whole = true;
+      pipeline->stop().request();
+    }
+    if (caught_signal()) pipeline->stop().request();
+  });
+  if (m.end.abandoned) (void)kept.release();  // a read that never came back may still charge it
+  if (!m.whole) return m;
+  m.first_batch_s = consumer.first() > 0 ? seconds(consumer.first() - begun) : 0;
+  m.images_per_s = consumer.images_per_s().value_or(static_cast<double>(m.part.node("collate")->items) /
+                                                    seconds(m.part.elapsed));
+  m.starvation = std::min(1.0, seconds(m.part.node("step")->wait_input) / seconds(m.part.elapsed));
+  m.peak_ledger = ledger.peak();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  m.peak_rss = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  return m;
+}
+
+void print(const DataOnly& feed, const FeedBench& bench, const Measured& m) {
+  const Diagnosis diagnosis = diagnose(m.part);
+  const PipelineOptions& o = feed.plan.pipeline;
+  const unsigned read_threads = m.part.node("read")->concurrency;
+  if (bench.json) {
+    std::cout << nlohmann::ordered_json{{"images_per_s", m.images_per_s},
+                                        {"starvation", m.starvation},
+                                        {"first_batch_s", m.first_batch_s},
+                                        {"peak_ledger_bytes", m.peak_ledger},
+                                        {"peak_rss_bytes", m.peak_rss},
+                                        {"idle_rss_bytes", m.idle_rss},
+                                        {"diagnosis", diagnosis.line},
+                                        {"bound_by", diagnosis.bound_by},
+                                        {"rate", bench.rate},
+                                        {"latency_ms", bench.storage.latency_ms},
+                                        {"bandwidth_mb_s", bench.storage.megabytes_per_s},
+                                        {"seconds", seconds(m.part.elapsed)},
+                                        {"headspace", bench.headspace},
+                                        {"budget_bytes", o.split.budget},
+                                        {"batch", o.batch},
+                                        {"image_size", feed.config.data.image_size},
+                                        {"read_threads", read_threads},
+                                        {"decode_threads", o.decode_threads}}
+                     .dump()
+              << "\n";
+    return;
+  }
+  const std::string wanted =
+      bench.rate > 0 ? " of " + std::to_string(std::lround(bench.rate)) + " wanted" : "";
+  std::printf("images/s     %.1f%s\n", m.images_per_s, wanted.c_str());
+  std::printf("starvation   %.2f %% of %.0f s, after a warm-up of %.0f s\n", 100 * m.starvation,
+              seconds(m.part.elapsed), bench.warmup);
+  std::printf("first batch  after %.2f s\n", m.first_batch_s);
+  std::printf("memory       ledger %s of %s at its peak; resident %s, %s before\n",
+              readable_bytes(m.peak_ledger).c_str(), readable_bytes(o.split.budget).c_str(),
+              readable_bytes(m.peak_rss).c_str(), readable_bytes(m.idle_rss).c_str());
+  std::printf("threads      %u read, %u decode; batch %u at %lld px\n", read_threads, o.decode_threads,
+              o.batch, static_cast<long long>(feed.config.data.image_size));
+  std::printf("%s\n", diagnosis.line.c_str());
+}
+
+}  // namespace
+
+int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
+  use_own_data(arguments);
+  std::optional<Config> config = load_or_complain(arguments);
+  if (!config) return exit_usage;
+  const Status made = make_training_tree(*config);
+  const Result<DataOnly> feed = made ? training_data(std::move(*config)) : made.error();
+  if (!feed) {
+    complain(feed.error());
+    return exit_usage;
+  }
+  catch_signals();
+  const Measured m = measure(*feed, bench);
+  int code = exit_done;
+  if (m.end.failure) {
+    complain(*m.end.failure);
+    code = exit_failed;
+  } else if (!m.whole) {
+    code = 128 + caught_signal();
+  } else {
+    print(*feed, bench, m);
+  }
+  if (m.end.abandoned) {
+    _exit(with_output_written(code));
+  }
+  return code;
+}
+
+}  // namespace sluice

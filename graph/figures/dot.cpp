@@ -1,0 +1,87 @@
+#include "graph/figures/dot.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+
+namespace sluice {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    out += c;
+  }
+  return out + "\"";
+}
+
+template <class... Values>
+std::string print(const char* format, Values... values) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string duration(Nanoseconds ns) {
+  if (ns < 1'000'000) return print("%.0f \u00b5s", static_cast<double>(ns) / 1e3);
+  if (ns < 1'000'000'000) return print("%.1f ms", static_cast<double>(ns) / 1e6);
+  return print("%.2f s", static_cast<double>(ns) / 1e9);
+}
+
+std::string node_label(const NodeFigures& n, Nanoseconds elapsed) {
+  std::string label = n.name + (n.concurrency > 1 ? print(" \u00d7%u", n.concurrency) : "");
+  if (elapsed <= 0) return label;
+  const double all = std::max(static_cast<double>(n.available), 1.0);
+  label += print("\n%llu items, %lld queued", static_cast<unsigned long long>(n.items),
+                 static_cast<long long>(n.queued));
+  label += print("\nbusy %.0f %%, idle %.0f %%", 100 * static_cast<double>(n.busy) / all,
+                 100 * static_cast<double>(n.wait_input) / all);
+  if (n.wait_bound > 0) label += print(", held up %.0f %%", 100 * static_cast<double>(n.wait_bound) / all);
+  if (n.items > 0) label += "\nP50 " + duration(n.p50) + ", P99 " + duration(n.p99);
+  return label;
+}
+
+// Grey while empty, then green over yellow to red when full.
+std::string colour(double full) {
+  if (full <= 0.01) return "#9aa5b1";
+  return print("%.3f 0.85 0.80", 0.33 * (1 - std::clamp(full, 0.0, 1.0)));
+}
+
+}  // namespace
+
+std::string to_dot(const Picture& p, const std::string& title) {
+  std::string heading = printable(title);
+  if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
+  if (p.elapsed > 0)
+    heading += print(", ledger now %s, peak %s\nafter %s", readable_bytes(p.ledger_held).c_str(),
+                     readable_bytes(p.ledger_peak).c_str(), duration(p.elapsed).c_str());
+  std::string out =
+      "digraph sluice {\n  rankdir=LR;\n  labelloc=t;\n  fontname=\"Helvetica\";\n  label=" +
+      quoted(heading) +
+      ";\n  node [shape=box, style=\"rounded,filled\", fillcolor=\"#eef3f8\", color=\"#52606d\", "
+      "fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n";
+  for (const NodeFigures& n : p.nodes)
+    out += "  " + quoted(n.name) + " [label=" + quoted(node_label(n, p.elapsed)) + "];\n";
+  for (const EdgeFigures& e : p.edges) {
+    out += "  " + quoted(e.from) + " -> " + quoted(e.to) + " [label=";
+    const bool live = p.elapsed > 0 && e.limit > 0;
+    out += quoted(
+        live ? e.bound + print("\n%.0f %% full, now %.0f %%", 100 * e.mean / e.limit, 100 * e.used / e.limit)
+             : e.bound);
+    if (e.feedback)
+      out += ", style=dashed, color=\"#9aa5b1\", fontcolor=\"#616e7c\", constraint=false";
+    else if (live)
+      out += ", penwidth=2, color=" + quoted(colour(e.mean / e.limit));
+    out += "];\n";
+  }
+  return out + "}\n";
+}
+
+}  // namespace sluice

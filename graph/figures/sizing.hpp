@@ -1,0 +1,77 @@
+// A pipeline that sizes itself: from what an interval of the run was like to how many reads go on at once,
+// how many files are read ahead and how many batch slots are in use. Pure: no clock, no threads. Sizes stay
+// within given bounds, and those within the budget; batches never depend on them.
+//
+// Reads at once follow Little's law: the rate at which the device takes images, times how long a file takes.
+// Whether more of them help is tried out: a step up that brings no more bytes is taken back and remembered.
+// Sizes go up as soon as the device waits, and down only after a long quiet time, never again to one at which
+// the device waited.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/figures/registry.hpp"
+
+namespace sluice {
+
+struct Sizes {
+  unsigned read_threads = 1;
+  std::size_t read_ahead = 1;  // files
+  unsigned slots = 1;          // batches
+  bool operator==(const Sizes&) const = default;
+};
+
+struct SizingOptions {
+  Sizes least, most;  // where they are equal, nothing is decided; a run begins with the least
+  std::chrono::milliseconds every{1000};  // between two looks
+};
+
+// What one interval was like. Shares are of time, from 0 to 1.
+struct Load {
+  double device_waited = 0;
+  double device_rate = 0;   // images/s that the device takes while it does not wait; 0: not known
+  double read_seconds = 0;  // of one file
+  double bytes_per_s = 0;   // read
+  double readers_busy = 0, cores_busy = 0;
+  double no_credit = 0, no_slot = 0;      // read-ahead was full; all slots were in use
+  double step_usual = 0, step_worst = 0;  // seconds, P50 and P99 since the start
+};
+
+[[nodiscard]] Load load_between(const Picture& before, const Picture& after, unsigned batch);
+
+class Sizing {
+ public:
+  explicit Sizing(const SizingOptions& options) : o_(options), now_(options.least), floor_(options.least) {}
+
+  // Decides, and says each decision in a line.
+  [[nodiscard]] std::vector<std::string> look(const Load& load);
+  // Likewise from a running graph, if the last look is long enough ago.
+  [[nodiscard]] std::vector<std::string> look(Picture now, unsigned batch);
+  [[nodiscard]] const Sizes& now() const { return now_; }
+  // Whether the last trial of more reads at once brought more; nothing: none was made.
+  [[nodiscard]] std::optional<bool> more_helps() const { return more_helps_; }
+  // The system gives no more threads than these.
+  void limit_threads(unsigned threads);
+
+ private:
+  struct Trial {
+    unsigned before = 0;
+    double bytes_per_s = 0;
+    int settling = 0;  // looks until its effect can be seen
+  };
+  void judge_trial(const Load& load, std::vector<std::string>& told);
+  void raise(const Load& load, std::vector<std::string>& told);
+  void lower(const Load& load, std::vector<std::string>& told);
+
+  SizingOptions o_;
+  Sizes now_, floor_;
+  std::optional<Trial> trial_;
+  std::optional<bool> more_helps_;
+  int until_retry_ = 0, quiet_ = 0;
+  Picture looked_;  // at the last look
+};
+
+}  // namespace sluice

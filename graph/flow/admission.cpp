@@ -1,0 +1,262 @@
+#include "graph/flow/admission.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+std::vector<Slot*> pointers(const std::vector<std::unique_ptr<Slot>>& slots, std::size_t from,
+                            std::size_t to) {
+  std::vector<Slot*> some;
+  for (std::size_t i = from; i < to; ++i) some.push_back(slots[i].get());
+  return some;
+}
+
+unsigned first_slots(const PipelineOptions& o) {
+  return o.sizing ? std::min(o.sizing->least.slots, o.split.slots) : o.split.slots;
+}
+
+std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
+  std::vector<std::unique_ptr<Slot>> slots;
+  for (unsigned i = 0; i < o.split.slots; ++i)
+    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes));
+  return slots;
+}
+
+}  // namespace
+
+Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop, Registry& registry,
+               const std::function<void()>& wake, const Fills& queues)
+    : options_(options),
+      stages_(std::move(stages)),
+      stop_(stop),
+      wake_(wake),
+      read_ahead_(options.sizing ? std::min(options.sizing->least.read_ahead, options.split.read_ahead)
+                                 : options.split.read_ahead),
+      lane_account_(ledger.open("big lane", options.split.lane)),
+      chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
+              wake),
+      samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch,
+               options.split.grant_chunks),
+      slots_(make_slots(options)),
+      slots_wanted_(first_slots(options)),
+      spare_(pointers(slots_, first_slots(options), slots_.size())),
+      gate_(pointers(slots_, 0, first_slots(options)), options.first_batch),
+      nodes_(lay_out(registry, options_, fills(queues))) {
+  // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
+  ledger.open("index", options.split.index).charge(options.split.index);
+  ledger.open("batch slots", options.split.slots * options.split.slot_bytes)
+      .charge(options.split.slots * options.split.slot_bytes);
+  ledger.open("tickets", options.split.tickets).charge(options.split.tickets);
+  ledger.open("scratch", options.split.scratch).charge(options.split.scratch);
+  ledger.open("augment", options.split.copies).charge(options.split.copies);
+}
+
+Fills Bodies::fills(Fills queues) {
+  queues.in_flight = [this] { return static_cast<double>(in_flight_.load(std::memory_order_relaxed)); };
+  queues.chunks = [this] { return static_cast<double>(chunks_.granted()); };
+  queues.decoding = [this] { return static_cast<double>(decoding_.load(std::memory_order_relaxed)); };
+  queues.records = stages_.records;
+  return queues;
+}
+
+Outcome Bodies::guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body) {
+  Outcome outcome;
+  try {
+    outcome = body();
+  } catch (const std::exception& e) {
+    outcome = Outcome::fatal({stage, "", e.what(), ""});
+  } catch (...) {
+    outcome = Outcome::fatal({stage, "", "unknown exception", ""});
+  }
+  if (outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::big) return outcome;
+  if (outcome.error.stage.empty()) outcome.error.stage = stage;
+  if (outcome.error.subject.empty()) outcome.error.subject = stages_.name(ticket);
+  if (outcome.kind == Outcome::Kind::fatal) stop_.fail(outcome.error);
+  return outcome;
+}
+
+bool Bodies::checked(const char* stage, const std::string& subject, const std::function<Status()>& body) {
+  Error error;
+  try {
+    const Status status = body();
+    if (status) return true;
+    error = status.error();
+  } catch (const std::exception& e) {
+    error.cause = e.what();
+  } catch (...) {
+    error.cause = "unknown exception";
+  }
+  if (error.stage.empty()) error.stage = stage;
+  if (error.subject.empty()) error.subject = subject;
+  stop_.fail(std::move(error));
+  return false;
+}
+
+bool Bodies::batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
+                         Batch& batch) {
+  const Serving serving(stats);
+  return checked(stage, "batch " + std::to_string(batch.number), [&] { return body(batch); });
+}
+
+bool Bodies::step_begin() { return checked("step", "", stages_.step_begin); }
+
+void Bodies::admit(const Emit& to_read) {
+  while (!no_more_ && !stop_.requested()) {
+    Sample* sample = nullptr;
+    // Credit last: giving it back would wake this very body, over and over.
+    if (in_flight_.load(std::memory_order_relaxed) < read_ahead_.load(std::memory_order_relaxed))
+      sample = samples_.take();
+    if (sample && !chunks_.try_grant(options_.split.grant_chunks))
+      samples_.give_back(std::exchange(sample, nullptr));
+    WaitTime& held_up = nodes_.sampler.held_up();
+    if (!sample) {
+      if (!held_up.waiting()) held_up.begin(now_ns());
+      return;
+    }
+    if (held_up.waiting()) held_up.end(now_ns());
+    std::optional<Ticket> ticket;
+    nodes_.sampler.arrive();
+    {
+      const Serving serving(nodes_.sampler);
+      const Outcome drawn = guarded("sampler", sample->ticket, [&] {
+        ticket = stages_.next();
+        return Outcome{};
+      });
+      if (drawn.kind != Outcome::Kind::done) return;
+    }
+    if (!ticket) {
+      no_more_ = true;
+      chunks_.give_back_credit(options_.split.grant_chunks);
+      samples_.give_back(sample);
+      return;
+    }
+    sample->ticket = *ticket;
+    sample->credit = options_.split.grant_chunks;
+    in_flight_.fetch_add(1, std::memory_order_relaxed);
+    nodes_.read.arrive();
+    to_read(sample);
+  }
+}
+
+void Bodies::use_read_ahead(std::size_t files) {
+  read_ahead_.store(std::min(files, options_.split.read_ahead), std::memory_order_relaxed);
+  wake_();
+}
+
+void Bodies::give_bytes_back(Sample* sample) {
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  sample->pieces.clear();
+  chunks_.give_back_credit(std::exchange(sample->credit, 0));
+  chunks_.give_back(sample->chunks);
+  wake_();
+}
+
+void Bodies::read(Sample* sample) {
+  const Serving serving(nodes_.read);
+  if (stop_.requested()) return;
+  std::size_t size = 0;
+  const auto take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
+    const std::size_t needed = ChunkPool::chunks_for(bytes);
+    if (needed > options_.split.grant_chunks || needed == 0) return {};
+    size = bytes;
+    chunks_.take(needed, sample->chunks);
+    chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
+    return sample->chunks;
+  };
+  StorageProfile::Read timed(storage_);
+  const Outcome outcome =
+      guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
+  nodes_.gate.arrive();
+  if (outcome.kind == Outcome::Kind::done) timed.done(size);
+  if (outcome.kind == Outcome::Kind::done) {
+    for (std::uint8_t* chunk : sample->chunks) {
+      sample->pieces.emplace_back(chunk, std::min(size, ChunkPool::chunk_bytes));
+      size -= sample->pieces.back().size();
+    }
+    return;
+  }
+  sample->lane = true;
+  if (outcome.kind == Outcome::Kind::bad) sample->trouble = outcome.error;
+  give_bytes_back(sample);  // what waits for the lane holds no credit that others could use
+}
+
+void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane) {
+  if (stop_.requested()) return;
+  go_.clear();
+  if (arrived) {
+    const Serving serving(nodes_.gate);
+    gate_.arrive(arrived, go_);
+  } else if (returned) {
+    spare_.push_back(returned);
+  }
+  while (!spare_.empty() && slots_.size() - spare_.size() < slots_wanted_) {
+    gate_.slot_came_back(spare_.back(), go_);
+    spare_.pop_back();
+  }
+  WaitTime& held_up = nodes_.gate.held_up();
+  if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())
+    parked ? held_up.begin(now_ns()) : held_up.end(now_ns());
+  for (Sample* sample : go_) {
+    decoding_.fetch_add(1, std::memory_order_relaxed);
+    (sample->lane ? nodes_.lane : nodes_.decode).arrive();
+    (sample->lane ? to_lane : to_decode)(sample);
+  }
+}
+
+bool Bodies::decode(Sample* sample) {
+  const Serving serving(nodes_.decode);
+  if (stop_.requested()) return true;  // dropped by the stages behind
+  Outcome outcome = guarded("decode", sample->ticket, [&] {
+    return stages_.decode(sample->ticket, sample->pieces, *sample->slot, stop_);
+  });
+  give_bytes_back(sample);
+  if (outcome.kind == Outcome::Kind::done) {
+    nodes_.augment.arrive();
+    return true;
+  }
+  if (outcome.kind == Outcome::Kind::bad) sample->trouble = std::move(outcome.error);
+  nodes_.lane.arrive();
+  return false;
+}
+
+void Bodies::lane(Sample* sample) {
+  const Serving serving(nodes_.lane);
+  if (stop_.requested()) return;
+  lane_account_.charge(options_.split.lane);
+  (void)guarded("big lane", sample->ticket, [&] {
+    Outcome outcome = stages_.lane(sample->ticket, sample->trouble, *sample->slot, stop_);
+    if (outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::fatal) return outcome;
+    return Outcome::fatal(
+        {"big lane", outcome.error.subject, "the lane must settle a sample; " + outcome.error.cause, ""});
+  });
+  lane_account_.release(options_.split.lane);
+  nodes_.augment.arrive();
+}
+
+void Bodies::augment(Sample* sample) {
+  const Serving serving(nodes_.augment);
+  if (stop_.requested()) return;
+  (void)guarded("augment", sample->ticket, [&] { return stages_.augment(sample->ticket, *sample->slot); });
+  nodes_.collate.arrive();
+}
+
+Slot* Bodies::collate(Sample* sample) {
+  const Serving serving(nodes_.collate);
+  if (stop_.requested()) return nullptr;
+  Slot* slot = sample->slot;
+  decoding_.fetch_sub(1, std::memory_order_relaxed);
+  samples_.give_back(sample);
+  wake_();
+  return slot->fill_one() ? slot : nullptr;
+}
+
+void Bodies::step_over() {
+  (void)checked("step", "", [&] {
+    stages_.step_over();
+    return Status(Done{});
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,356 @@
+#include "graph/flow/pipeline.hpp"
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+#include <variant>
+
+#include "base/background.hpp"
+#include "graph/flow/admission.hpp"
+#include "graph/flow/queue.hpp"
+#include "base/thread_limit.hpp"
+#include "base/tsan.hpp"
+#include "graph/flow/workers.hpp"
+
+namespace sluice {
+namespace flow = oneapi::tbb::flow;
+namespace {
+
+struct Wake {};
+using GateMessage = std::variant<Sample*, Slot*>;  // a sample arrives, or a slot has come back
+using Async = flow::async_node<Sample*, GateMessage>;
+using LaneNode = flow::async_node<Sample*, Sample*>;
+
+// How long a read may take to come back after a stop before its thread is left behind.
+constexpr std::chrono::milliseconds patience{2000};
+
+template <class Port, class Message>
+void send(Port& port, Message* message) {
+  message_sent(message);
+  port.try_put(message);
+}
+
+// The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and
+// slots.
+struct Wiring {
+  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated,
+         std::atomic<bool>& woken)
+      : sampler(g, flow::serial,
+                [&](const Wake&, auto& out) {
+                  const BodyOrder order(&g, &sampler);
+                  woken.exchange(false);  // also acquires what the waker did before
+                  b.admit([&](Sample* s) { send(std::get<0>(out), s); });
+                }),
+        read(g, flow::unlimited,
+             [&](Sample* s, auto&) {
+               message_received(s);
+               const BodyOrder order(&g);
+               readers.submit(s);
+             }),
+        gate(g, flow::serial,
+             [&](const GateMessage& m, auto& out) {
+               Sample* const arrived = m.index() == 0 ? std::get<Sample*>(m) : nullptr;
+               Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);  // null: look at the sizes
+               if (arrived || returned) message_received(arrived ? static_cast<void*>(arrived) : returned);
+               const BodyOrder order(&g, &gate);
+               b.gate(
+                   arrived, returned, [&](Sample* s) { send(std::get<0>(out), s); },
+                   [&](Sample* s) { send(std::get<1>(out), s); });
+             }),
+        decode(g, b.options().decode_threads,
+               [&](Sample* s, auto& out) {
+                 message_received(s);
+                 const BodyOrder order(&g);
+                 b.decode(s) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
+               }),
+        lane(g, flow::unlimited,
+             [&](Sample* s, auto&) {
+               message_received(s);
+               const BodyOrder order(&g);
+               lane_worker.submit(s);
+             }),
+        augment(g, b.options().decode_threads,
+                [&](Sample* s) {
+                  message_received(s);
+                  const BodyOrder order(&g);
+                  b.augment(s);
+                  message_sent(s);
+                  return s;
+                }),
+        collate(g, flow::serial,
+                [&](Sample* s, auto& out) {
+                  message_received(s);
+                  const BodyOrder order(&g, &collate);
+                  if (Slot* full = b.collate(s)) send(std::get<0>(out), full);
+                }),
+        in_order(g,
+                 [first = b.options().first_batch](Slot* slot) {
+                   message_received(slot);
+                   return slot->batch() - first;
+                 }),
+        to_upload(g, flow::serial, [&](Slot* slot) {
+          message_received(slot);
+          const BodyOrder order(&g, &to_upload);
+          b.nodes().upload.arrive();
+          collated.push(slot);  // holds as many as there are slots: never waits
+          return flow::continue_msg{};
+        }) {
+    make_edge(flow::output_port<0>(sampler), read);
+    make_edge(read, gate);
+    make_edge(flow::output_port<0>(gate), decode);
+    make_edge(flow::output_port<1>(gate), lane);
+    make_edge(flow::output_port<0>(decode), augment);
+    make_edge(flow::output_port<1>(decode), lane);
+    make_edge(lane, augment);
+    make_edge(augment, collate);
+    make_edge(flow::output_port<0>(collate), in_order);
+    make_edge(in_order, to_upload);
+  }
+
+  void wait() {
+    g.wait_for_all();
+    message_received(&g);
+  }
+
+  flow::graph g;
+  flow::multifunction_node<Wake, std::tuple<Sample*>> sampler;
+  Async read;
+  flow::multifunction_node<GateMessage, std::tuple<Sample*, Sample*>> gate;
+  flow::multifunction_node<Sample*, std::tuple<Sample*, Sample*>> decode;
+  LaneNode lane;
+  flow::function_node<Sample*, Sample*> augment;
+  flow::multifunction_node<Sample*, std::tuple<Slot*>> collate;
+  flow::sequencer_node<Slot*> in_order;
+  flow::function_node<Slot*> to_upload;
+};
+
+}  // namespace
+
+struct Pipeline::Impl {
+  Impl(const PipelineOptions& options, Stages stages, Ledger& l)
+      : ledger(l),
+        collated(options.split.slots),
+        uploaded(options.device_queue),
+        bodies(
+            options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
+        give_slot_back([this](Slot* slot) {
+          message_sent(slot);
+          wiring->gate.try_put(slot);
+        }),
+        readers(options.read_threads, hooks([this](Sample* s) { bodies.read(s); },
+                                            [this](Sample* s) { send(wiring->read.gateway(), s); })),
+        lane(1, hooks([this](Sample* s) { bodies.lane(s); },
+                      [this](Sample* s) { send(wiring->lane.gateway(), s); })),
+        parallelism(oneapi::tbb::global_control::max_allowed_parallelism, options.decode_threads + 1),
+        arena(static_cast<int>(options.decode_threads) + 1, 1) {
+    // Made inside the arena: a flow graph runs its tasks where it was constructed.
+    arena.execute([&] { wiring = std::make_unique<Wiring>(bodies, readers, lane, collated, woken); });
+    if (options.sizing && options.sizing->least != options.sizing->most) sizing.emplace(*options.sizing);
+    stop.on_stop([this] {
+      collated.close();
+      uploaded.close();
+    });
+  }
+
+  // A slot may have come back after run() was over: its message must be dealt with while the nodes are there.
+  ~Impl() {
+    arena.execute([&] {
+      wiring->wait();
+      wiring.reset();
+    });
+  }
+
+  Workers::Hooks hooks(std::function<void(Sample*)> work, std::function<void(Sample*)> deliver) {
+    return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); },
+            [this] { wiring->g.release_wait(); }};
+  }
+
+  Fills queue_fills() {
+    Fills f;
+    f.lane = [this] { return static_cast<double>(lane.outstanding()); };
+    f.ready = [this] { return static_cast<double>(collated.size()); };
+    f.device = [this] { return static_cast<double>(uploaded.size()); };
+    return f;
+  }
+
+  void wake() {
+    if (woken.exchange(true)) return;
+    message_sent(&wiring->sampler);
+    wiring->sampler.try_put(Wake{});
+  }
+
+  void upload_loop() {
+    work_in_background();
+    while (std::optional<Slot*> slot = collated.pop()) {
+      Batch batch{(*slot)->batch(), SlotLease(*slot, &give_slot_back), nullptr, 0};
+      if (!bodies.upload(batch)) return;
+      bodies.nodes().step.arrive();
+      const Nanoseconds before = now_ns();
+      if (!uploaded.push(std::move(batch))) return;
+      bodies.nodes().upload.waited_for_bound(now_ns() - before);
+    }
+  }
+
+  void step_loop() {
+    WaitTime& starved = bodies.nodes().step.starved();
+    const bool ready = bodies.step_begin();
+    bool begun = false;
+    finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
+    for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
+         ready && left > 0; --left) {
+      const Nanoseconds before = now_ns();
+      if (begun) starved.begin(before);  // until the first batch, the run is starting up
+      std::optional<Batch> batch = uploaded.pop();
+      const Nanoseconds now = now_ns();
+      starved.end(now);
+      if (!batch) break;
+      begun = true;
+      batch->waited = now - before;
+      if (!bodies.step(*batch)) break;
+      finished = left == 1;
+    }
+    bodies.step_over();
+  }
+
+  Picture picture() {
+    Picture p = registry.picture(elapsed());
+    p.budget = ledger.budget();
+    p.ledger_held = ledger.held();
+    p.ledger_peak = ledger.peak();
+    p.storage = bodies.storage().figures();
+    const PipelineOptions& o = bodies.options();
+    p.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
+    p.slots = bodies.slots_in_use();
+    p.slot_bytes = o.split.slot_bytes;
+    p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
+    p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
+    for (EdgeFigures& e : p.edges)
+      if (e.from == "sampler") e.limit = static_cast<double>(bodies.read_ahead());
+    return p;
+  }
+
+  // So many read threads are there; fewer than wanted if the system gives no more.
+  void settle_readers(unsigned got) {
+    const unsigned wanted = sizing ? sizing->now().read_threads : bodies.options().read_threads;
+    if (got < wanted) {
+      bodies.tell("the system gives no more than " + std::to_string(got) + " read threads");
+      if (sizing) sizing->limit_threads(got);
+    }
+    bodies.nodes().read.resize(got, elapsed());
+  }
+
+  // Looks at the run now and then, and sizes it. On run()'s thread.
+  void control() {
+    if (!sizing || stop.requested()) return;
+    const Sizes before = sizing->now();
+    std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
+    bodies.storage().tried(sizing->more_helps());
+    const Sizes& wanted = sizing->now();
+    if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
+    if (wanted.read_ahead != before.read_ahead) bodies.use_read_ahead(wanted.read_ahead);
+    if (wanted.slots != before.slots) {
+      bodies.use_slots(wanted.slots);
+      wiring->gate.try_put(static_cast<Slot*>(nullptr));
+    }
+    for (const std::string& line : told) bodies.tell(line);
+  }
+
+  Nanoseconds elapsed() const { return started == 0 ? 0 : (ended ? ended.load() : now_ns()) - started; }
+
+  Ledger& ledger;
+  Stop stop;
+  Registry registry;
+  std::atomic<bool> woken{false};
+  std::atomic<Nanoseconds> started{0}, ended{0};
+  std::optional<Sizing> sizing;
+  BoundedQueue<Slot*> collated;
+  BoundedQueue<Batch> uploaded;
+  Bodies bodies;
+  std::function<void(Slot*)> give_slot_back;
+  Workers readers, lane;
+  oneapi::tbb::global_control parallelism;
+  oneapi::tbb::task_arena arena;
+  BackgroundWorkers background{arena};
+  std::unique_ptr<Wiring> wiring;
+  bool finished = false;
+};
+
+Pipeline::Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger)
+    : impl_(std::make_shared<Impl>(options, std::move(stages), ledger)) {}
+
+Pipeline::~Pipeline() = default;
+
+RunEnd Pipeline::run(const std::function<void()>& tick) {
+  Impl& p = *impl_;
+  p.started = now_ns();
+  p.settle_readers(p.readers.start());
+  (void)p.lane.start();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::thread upload, step;
+  try {
+    upload = std::thread([&] { p.upload_loop(); });
+    step = std::thread([&] {
+      p.step_loop();
+      const std::lock_guard lock(mutex);
+      over = true;
+      changed.notify_all();
+    });
+    p.wake();
+  } catch (const std::exception& e) {
+    p.stop.fail(as_error("graph", e));
+    if (!step.joinable()) over = true;
+  }
+  for (std::unique_lock lock(mutex);
+       !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
+    lock.unlock();
+    p.registry.observe();
+    try {
+      p.control();
+      tick();
+    } catch (const std::exception& e) {
+      p.stop.fail({"graph", "", e.what(), ""});
+    }
+    lock.lock();
+  }
+  if (step.joinable()) step.join();
+  p.ended = now_ns();
+
+  RunEnd end;
+  end.finished = p.finished;
+  end.picture = picture();
+  p.stop.request();  // wakes whatever still waits; a no-op after a failure
+  if (upload.joinable()) upload.join();
+  p.readers.cancel();
+  p.lane.cancel();
+  p.arena.execute([&] { p.wiring->wait(); });
+  p.uploaded.clear();  // leases put their slots to the gate, which drops them
+  p.arena.execute([&] { p.wiring->wait(); });
+  const bool readers_back = p.readers.join(patience);
+  end.abandoned = !p.lane.join(readers_back ? patience : std::chrono::milliseconds(0)) || !readers_back;
+  if (end.abandoned) {
+    // What the stuck thread may still touch is never freed.
+    static auto& left_behind = *new std::vector<std::shared_ptr<Impl>>;
+    left_behind.push_back(impl_);
+  }
+  end.failure = p.stop.failure();
+  return end;
+}
+
+Stop& Pipeline::stop() { return impl_->stop; }
+NodeStats& Pipeline::log_stats() { return impl_->bodies.nodes().log; }
+
+Picture Pipeline::picture() const { return impl_->picture(); }
+
+std::vector<Slot*> Pipeline::slots() const {
+  std::vector<Slot*> all;
+  for (const auto& slot : impl_->bodies.slots()) all.push_back(slot.get());
+  return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,137 @@
+#include "graph/flow/workers.hpp"
+
+#include <algorithm>
+
+#include "base/background.hpp"
+
+namespace sluice {
+
+struct Workers::State {
+  explicit State(Hooks h) : hooks(std::move(h)) {}
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return closed || (!waiting.empty() && active < limit); });
+      if (closed) break;
+      ++active;
+      std::pop_heap(waiting.begin(), waiting.end(), younger);
+      Sample* sample = waiting.back();
+      waiting.pop_back();
+      lock.unlock();
+      hooks.work(sample);
+      lock.lock();
+      --active;                       // this thread comes back for what waits: nobody needs to be woken
+      if (!strike(sample)) continue;  // cancelled in the meantime: the sample is no longer ours
+      lock.unlock();
+      hooks.deliver(sample);
+      hooks.let_go();
+      lock.lock();
+    }
+    --running;
+    ended.notify_all();
+  }
+
+  bool strike(Sample* sample) {
+    const auto at = std::find(table.begin(), table.end(), sample);
+    if (at == table.end()) return false;
+    *at = table.back();
+    table.pop_back();
+    return true;
+  }
+
+  static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
+
+  Hooks hooks;
+  std::mutex mutex;
+  std::condition_variable changed, ended;
+  std::vector<Sample*> waiting;  // a heap, the oldest on top
+  std::vector<Sample*> table;    // in no order; as long as what is in flight
+  unsigned running = 0, active = 0, limit = 0;
+  bool closed = false;
+};
+
+Workers::Workers(unsigned threads, Hooks hooks)
+    : state_(std::make_shared<State>(std::move(hooks))), count_(threads) {}
+
+Workers::~Workers() {
+  cancel();
+  (void)join(std::chrono::milliseconds(0));
+}
+
+unsigned Workers::start() {
+  add_thread();
+  return resize(count_);
+}
+
+void Workers::add_thread() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->running;
+  }
+  try {
+    threads_.emplace_back([state = state_] {
+      work_in_background();
+      state->run();
+    });
+  } catch (...) {
+    const std::lock_guard lock(state_->mutex);
+    --state_->running;
+    throw;
+  }
+}
+
+unsigned Workers::resize(unsigned threads) {
+  try {
+    while (threads_.size() < threads) add_thread();
+  } catch (const std::exception&) {
+    threads = static_cast<unsigned>(threads_.size());
+  }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->limit = threads;
+  }
+  state_->changed.notify_all();
+  return threads;
+}
+
+void Workers::submit(Sample* sample) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->closed) return;
+    state_->hooks.hold();
+    state_->table.push_back(sample);
+    state_->waiting.push_back(sample);
+    std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
+  }
+  state_->changed.notify_one();
+}
+
+void Workers::cancel() {
+  std::size_t settled = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    state_->waiting.clear();
+    settled = state_->table.size();
+    state_->table.clear();
+  }
+  state_->changed.notify_all();
+  while (settled-- > 0) state_->hooks.let_go();
+}
+
+bool Workers::join(std::chrono::milliseconds patience) {
+  std::unique_lock lock(state_->mutex);
+  const bool all = state_->ended.wait_for(lock, patience, [this] { return state_->running == 0; });
+  lock.unlock();
+  for (std::thread& t : threads_) all ? t.join() : t.detach();
+  threads_.clear();
+  return all;
+}
+
+std::size_t Workers::outstanding() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->table.size();
+}
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+#include "graph/memory/slots.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+
+std::size_t Slot::bytes_for(std::uint32_t places, std::size_t place_bytes) {
+  const std::size_t pixels =
+      (places * place_bytes + alignof(std::int32_t) - 1) / alignof(std::int32_t) * alignof(std::int32_t);
+  return round_to_pages(pixels + places * sizeof(std::int32_t));
+}
+
+Slot::Slot(std::uint32_t places, std::size_t place_bytes)
+    : capacity_(places), place_bytes_(place_bytes), memory_(bytes_for(places, place_bytes)) {
+  // The labels stand at the end of the mapping, aligned because it ends on a page.
+  labels_ = reinterpret_cast<std::int32_t*>(memory_.data() + memory_.size() - places * sizeof(std::int32_t));
+}
+
+void Slot::bind(std::uint64_t batch) {
+  batch_ = batch;
+  places_ = 0;
+}
+
+void Slot::open(std::uint32_t places) {
+  places_ = std::min(places, capacity_);
+  left_.store(places_, std::memory_order_relaxed);
+}
+
+void Slot::mark_bad(Bad bad) {
+  const std::lock_guard lock(bad_mutex_);
+  bad_.push_back(std::move(bad));
+}
+
+std::vector<Bad> Slot::take_bad() {
+  const std::lock_guard lock(bad_mutex_);
+  std::vector<Bad> taken = std::exchange(bad_, {});
+  std::stable_sort(taken.begin(), taken.end(), [](const Bad& a, const Bad& b) { return a.place < b.place; });
+  return taken;
+}
+
+}  // namespace sluice

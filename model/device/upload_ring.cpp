@@ -1,0 +1,159 @@
+#include "model/device/upload_ring.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+using Queue = Device::Queue;
+
+struct Upload::Ring {
+  struct Slot {
+    std::shared_ptr<void> pixels, labels;
+    std::unique_ptr<Device::Event> copied;    // the network may read
+    std::unique_ptr<Device::Event> consumed;  // the copy may overwrite
+    bool busy = false;
+  };
+
+  Ring(std::shared_ptr<Device> d, const UploadOptions& o)
+      : device(std::move(d)),
+        max_bytes(std::size_t{3} * static_cast<std::size_t>(o.batch) *
+                  static_cast<std::size_t>(o.image_size) * static_cast<std::size_t>(o.image_size)),
+        max_count(o.batch) {}
+  ~Ring() { device->finish_copies(); }
+
+  Status add_slot() {
+    Slot slot;
+    auto pixels = device->allocate(max_bytes);
+    if (!pixels) return pixels.error();
+    auto labels = device->allocate(sizeof(std::int32_t) * static_cast<std::size_t>(max_count));
+    if (!labels) return labels.error();
+    auto copied = device->make_event(), consumed = device->make_event();
+    if (!copied) return copied.error();
+    if (!consumed) return consumed.error();
+    slots.push_back(
+        {std::move(*pixels), std::move(*labels), std::move(*copied), std::move(*consumed), false});
+    return Done{};
+  }
+
+  // Null after stop().
+  Slot* take() {
+    std::unique_lock lock(mutex);
+    freed.wait(lock, [&] { return stopped || !slots[next].busy; });
+    if (stopped) return nullptr;
+    Slot& slot = slots[next];
+    next = (next + 1) % slots.size();
+    slot.busy = true;
+    return &slot;
+  }
+
+  void give_back(Slot& slot) {
+    {
+      const std::lock_guard lock(mutex);
+      slot.busy = false;
+    }
+    freed.notify_all();
+  }
+
+  // Where the consumer could not tell when it is done with a slot, nothing may overwrite that any more.
+  void fail(const Error& error) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = error;
+      stopped = true;
+    }
+    freed.notify_all();
+  }
+
+  Error why_stopped() {
+    const std::lock_guard lock(mutex);
+    return failure.value_or(Error{"upload", "", "stopped", ""});
+  }
+
+  Status copy(Slot& slot, const HostBatch& batch, std::size_t bytes) {
+    Status done = device->wait(*slot.consumed, Queue::copy);
+    if (done) done = device->copy(slot.pixels.get(), batch.pixels, bytes);
+    if (done)
+      done = device->copy(slot.labels.get(), batch.labels,
+                          sizeof(std::int32_t) * static_cast<std::size_t>(batch.count));
+    if (done) done = device->record(*slot.copied, Queue::copy);
+    if (done) done = device->after_copies(batch.release);
+    return done;
+  }
+
+  const std::shared_ptr<Device> device;
+  const std::size_t max_bytes;
+  const int max_count;
+  std::mutex mutex;
+  std::condition_variable freed;
+  bool stopped = false;
+  std::optional<Error> failure;
+  std::vector<Slot> slots;
+  std::size_t next = 0;  // slots are used in turn
+};
+
+Result<Upload> Upload::create(std::shared_ptr<Device> device, const UploadOptions& options) {
+  if (device->shares_host_memory()) return Upload(nullptr);
+  auto ring = std::make_shared<Ring>(std::move(device), options);
+  ring->slots.reserve(static_cast<std::size_t>(options.slots));
+  for (int i = 0; i < options.slots; ++i)
+    if (Status added = ring->add_slot(); !added) return added.error();
+  return Upload(std::move(ring));
+}
+
+Result<DeviceBatch> Upload::put(HostBatch&& batch) {
+  if (!ring_)
+    return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
+  const auto side = static_cast<std::size_t>(batch.size);
+  const std::size_t bytes = 3 * static_cast<std::size_t>(batch.count) * side * side;
+  if (bytes > ring_->max_bytes || batch.count > ring_->max_count) {
+    batch.release();
+    return Error{"upload", "",
+                 "a batch of " + std::to_string(batch.count) + " images at " + std::to_string(batch.size) +
+                     " px is larger than a device slot",
+                 ""};
+  }
+  Ring::Slot* slot = ring_->take();
+  if (slot == nullptr) {
+    batch.release();
+    return ring_->why_stopped();
+  }
+  if (Status copied = ring_->copy(*slot, batch, bytes); !copied) {
+    ring_->device->finish_copies();  // what was queued may still read the host's memory
+    batch.release();
+    ring_->give_back(*slot);
+    return copied.error();
+  }
+  // The ring outlives its batches: they hold it.
+  const auto use = [slot, ring = ring_](Status (Device::*what)(Device::Event&, Queue), Device::Event& event) {
+    if (Status done = (ring->device.get()->*what)(event, Queue::compute); !done) ring->fail(done.error());
+  };
+  return DeviceBatch{static_cast<const std::uint8_t*>(slot->pixels.get()),
+                     static_cast<const std::int32_t*>(slot->labels.get()),
+                     batch.count,
+                     batch.size,
+                     [use, slot] { use(&Device::wait, *slot->copied); },
+                     [use, slot, ring = ring_] {
+                       use(&Device::record, *slot->consumed);
+                       ring->give_back(*slot);
+                     }};
+}
+
+void Upload::stop() {
+  if (!ring_) return;
+  {
+    const std::lock_guard lock(ring_->mutex);
+    ring_->stopped = true;
+  }
+  ring_->freed.notify_all();
+}
+
+Upload::Upload(std::shared_ptr<Ring> ring) : ring_(std::move(ring)) {}
+Upload::Upload(Upload&&) noexcept = default;
+Upload& Upload::operator=(Upload&&) noexcept = default;
+Upload::~Upload() = default;
+
+}  // namespace sluice

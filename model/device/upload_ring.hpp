@@ -1,0 +1,59 @@
+// Host batches become device batches. On the CPU the host's memory is the device's, and the batch passes
+// through; on a GPU it is copied into a ring of device slots, in a queue of its own, while the network
+// computes. Free of torch: the device is behind model/device/device.hpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.hpp"
+#include "model/device/device.hpp"
+
+namespace sluice {
+
+// `release` is called exactly once, from any thread, when the host memory may be overwritten.
+struct HostBatch {
+  const std::uint8_t* pixels = nullptr;  // count x size x size x 3
+  const std::int32_t* labels = nullptr;  // -1: the image does not count
+  int count = 0;
+  int size = 0;
+  std::function<void()> release;
+};
+
+// In device memory. Its consumer calls `wait` before it queues work that reads the memory, and `release`
+// exactly once, after it has queued the last such work; both on the consumer's thread.
+struct DeviceBatch {
+  const std::uint8_t* pixels = nullptr;
+  const std::int32_t* labels = nullptr;
+  int count = 0;
+  int size = 0;
+  std::function<void()> wait;
+  std::function<void()> release;
+};
+
+struct UploadOptions {
+  int batch = 256;       // images in the largest batch
+  int image_size = 224;  // of the largest images
+  int slots = 3;         // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
+};
+
+class Upload {
+ public:
+  static Result<Upload> create(std::shared_ptr<Device> device, const UploadOptions& options);
+  Upload(Upload&&) noexcept;
+  Upload& operator=(Upload&&) noexcept;
+  ~Upload();  // after the last batch was released
+
+  // Waits while all device slots are in use (never on the CPU). On failure the host batch has been released.
+  Result<DeviceBatch> put(HostBatch&& batch);
+  // From any thread: a put that waits, and each one after, returns an error at once.
+  void stop();
+
+ private:
+  struct Ring;
+  explicit Upload(std::shared_ptr<Ring> ring);
+  std::shared_ptr<Ring> ring_;  // null where the host's memory is the device's
+};
+
+}  // namespace sluice

@@ -1,0 +1,39 @@
+// ResNet-18/34/50/101 as torchvision builds them: the same parameter and buffer names, the same shapes, the
+// stride in the 3x3 convolution (v1.5), and the same distributions of initial weights.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "pch/torch.hpp"
+#include "model/network/sync_norm.hpp"
+
+namespace sluice {
+
+class ResNetImpl : public torch::nn::Module {
+ public:
+  // `stages` blocks per layer; `bottleneck` blocks widen their output four times.
+  ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes);
+  at::Tensor forward(at::Tensor images);
+  // From now on each block keeps its input alone for the backward pass (see model/network/recompute.hpp).
+  void recompute_blocks();
+
+ private:
+  torch::nn::Sequential stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck);
+  at::Tensor stem(const at::Tensor& images);
+
+  std::int64_t channels_ = 64;
+  torch::nn::Conv2d conv1_{nullptr};
+  Norm bn1_{nullptr};
+  std::array<torch::nn::Sequential, 4> layers_{nullptr, nullptr, nullptr, nullptr};
+  torch::nn::Linear fc_{nullptr};
+  bool recompute_ = false;
+};
+TORCH_MODULE(ResNet);
+
+// Seeds torch's default generator, so that the weights depend on (arch, classes, seed) alone. With
+// `zero_init` the last norm of each block starts at zero.
+Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::uint64_t seed,
+                           bool zero_init = false);
+
+}  // namespace sluice

@@ -1,0 +1,36 @@
+// When gradients were ready and when their sums over the ranks began and ended: shows that the two overlap,
+// and how often there were any. Free of torch.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace sluice {
+
+class ReduceTrace {
+ public:
+  struct Event {
+    enum class Kind { gradient, began, ended } kind;
+    std::size_t index;  // of the parameter, or of the bucket
+    std::chrono::steady_clock::time_point time;
+  };
+
+  void name_parameters(std::vector<std::string> names);
+  void add(Event::Kind kind, std::size_t index);  // on any thread
+  [[nodiscard]] std::vector<Event> take();        // and forget them
+
+  // In Chrome's format (chrome://tracing, Perfetto), without forgetting anything. `rank` becomes the process.
+  Status write(const std::filesystem::path& path, int rank) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> names_;
+  std::vector<Event> events_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,53 @@
+// A tree of class folders, root/<class>/*.{JPEG,JPG,JPE}, as an index of paths and labels. Names are in byte
+// order, symlinks are followed, hidden entries skipped; folders below a class folder are not descended into.
+// Built for millions of files: a name costs its bytes plus five, and no file is opened or (unless a symlink)
+// looked up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace sluice {
+
+struct FolderOptions {
+  std::vector<std::string>
+      exclude{};            // "class/file" or fnmatch patterns of that form; '*' does not match '/'
+  std::size_t classes = 0;  // take so many classes, chosen by subset_seed; 0 = all
+  std::uint64_t subset_seed = 42;
+  std::size_t per_class = 0;  // the first so many of each class, after `exclude`; 0 = all
+  // The training tree's classes, for a validation tree: they become its labels, and a missing one is an
+  // error. So is a surplus one, unless `classes` takes a subset anyway (which then chooses nothing by
+  // itself).
+  std::vector<std::string> expect{};
+};
+
+class ImageFolder {
+ public:
+  static Result<ImageFolder> scan(const std::string& root, const FolderOptions& options);
+
+  [[nodiscard]] std::size_t size() const { return starts_.back(); }
+  [[nodiscard]] std::string path(std::size_t index) const;
+  void path(std::size_t index, std::string& into) const;  // reuses its memory
+  [[nodiscard]] int label(std::size_t index) const;
+  [[nodiscard]] const std::vector<std::string>& class_names() const { return classes_; }
+  [[nodiscard]] std::size_t index_bytes() const;  // what the index holds, this object included
+
+ private:
+  // The names of a class one after the other, each ended by a zero byte; offsets[i] is where name i begins.
+  struct Files {
+    std::vector<char> names;
+    std::vector<std::uint32_t> offsets;
+    bool pack(const std::vector<std::string>& list);  // false if they do not fit
+  };
+
+  std::string root_;
+  std::vector<std::string> classes_;
+  std::vector<Files> files_;               // one per class
+  std::vector<std::size_t> starts_ = {0};  // index of each class's first image; the last entry is the total
+};
+
+}  // namespace sluice

@@ -1,0 +1,8 @@
+// What tests of the torch half include, precompiled.
+#ifndef SLUICE_PCH_TORCH_TESTS_HPP
+#define SLUICE_PCH_TORCH_TESTS_HPP
+
+#include "pch/torch.hpp"
+#include "pch/tests.hpp"
+
+#endif

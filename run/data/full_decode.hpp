@@ -1,0 +1,27 @@
+// What the data path is measured against: a plain decode of whole files to RGB with libjpeg, accurate
+// transform and fancy upsampling, nothing left out and nothing done after it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace sluice {
+
+class FullDecoder {  // one per thread
+ public:
+  FullDecoder();
+  ~FullDecoder();
+  FullDecoder(const FullDecoder&) = delete;
+  FullDecoder& operator=(const FullDecoder&) = delete;
+
+  [[nodiscard]] Status decode(const std::string& path);  // reads it first
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice

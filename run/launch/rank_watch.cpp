@@ -1,0 +1,103 @@
+#include "run/launch/rank_watch.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <iostream>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "run/ending.hpp"
+
+namespace sluice {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto to_end = 30s;  // time to save and to come to an end
+
+}  // namespace
+
+struct RankWatch::State {
+  void leave_it_to_main() {
+    const std::lock_guard lock(mutex);
+    stop = nullptr;
+    ending = true;
+    changed.notify_all();
+  }
+
+  // On the heartbeat's thread; true if a run was there to be ended. Before the run, main may be anywhere, in
+  // a long scan of the data for one: it gets a moment to find out by itself.
+  bool lost(const Error& error) {
+    std::unique_lock lock(mutex);
+    const bool heard = changed.wait_for(lock, 2s, [&] { return ending || stop; });
+    if (stop) {
+      stop->fail(error);
+      return true;
+    }
+    if (heard) return false;
+    complain(error);
+    std::cerr.flush();
+    _exit(exit_failed);
+  }
+
+  void end_soon() {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(timed, true)) return;
+    std::thread([] {
+      std::this_thread::sleep_for(to_end);
+      complain({"ranks", "", "the run could not be ended in time", "go on with --resume auto"});
+      std::cerr.flush();
+      _exit(exit_failed);
+    }).detach();
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  Stop* stop = nullptr;
+  bool ending = false;  // main's thread is on its way out
+  bool told = false, timed = false;
+};
+
+RankWatch::RankWatch(std::shared_ptr<Ranks> ranks)
+    : ranks_(std::move(ranks)), state_(std::make_shared<State>()) {
+  if (!ranks_) return;
+  ranks_->watch([state = state_, weak = std::weak_ptr<Ranks>(ranks_)](const Error& error) {
+    if (!state->lost(error)) return;
+    state->end_soon();
+    if (const std::shared_ptr<Ranks> there = weak.lock()) there->abort();
+  });
+}
+
+RankWatch::~RankWatch() { state_->leave_it_to_main(); }
+
+void RankWatch::watch(Stop& stop) {
+  const std::lock_guard lock(state_->mutex);
+  state_->stop = &stop;
+  state_->changed.notify_all();
+}
+
+void RankWatch::release() { state_->leave_it_to_main(); }
+
+void RankWatch::failed(const Error& why) {
+  if (!ranks_) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->ending = true;
+    state_->changed.notify_all();
+    if (std::exchange(state_->told, true)) return;
+  }
+  state_->end_soon();
+  ranks_->fail(why);
+  ranks_->abort();
+}
+
+std::optional<Error> RankWatch::leave(std::chrono::milliseconds at_most) {
+  if (!ranks_) return std::nullopt;
+  ranks_->leave(at_most);
+  return ranks_->verdict(0ms);
+}
+
+}  // namespace sluice

@@ -1,0 +1,33 @@
+// What a run does when it loses a rank, or fails itself: all ranks end, each says why, and none is left
+// hanging.
+#pragma once
+
+#include <memory>
+
+#include "graph/flow/stop.hpp"
+#include "model/ranks/ranks.hpp"
+
+namespace sluice {
+
+class RankWatch {
+ public:
+  // Until a run is watched, the loss of a rank ends the process. Without ranks nothing here does anything.
+  explicit RankWatch(std::shared_ptr<Ranks> ranks);
+  ~RankWatch();
+  RankWatch(const RankWatch&) = delete;
+  RankWatch& operator=(const RankWatch&) = delete;
+
+  void watch(Stop& stop);  // from now on the loss of a rank ends this run
+  void release();          // the run is over, and its stop may go
+  // This rank has failed: tells the others, once, and makes sure that the process comes to an end.
+  void failed(const Error& why);
+  // This rank is done: waits for the others. The loss of one meanwhile.
+  std::optional<Error> leave(std::chrono::milliseconds at_most);
+
+ private:
+  struct State;
+  std::shared_ptr<Ranks> ranks_;
+  std::shared_ptr<State> state_;  // the heartbeat's thread may come late
+};
+
+}  // namespace sluice

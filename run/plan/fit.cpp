@@ -1,0 +1,32 @@
+#include "run/plan/fit.hpp"
+
+#include <algorithm>
+
+#include "run/plan/plan.hpp"
+#include "model/device/device.hpp"
+
+namespace sluice {
+
+Status fits_here(const Config& config, const std::string& device, const PlanData& data, const Place& place) {
+  PlanRequest r;
+  r.config = config;
+  r.device = device;
+  r.data = data;
+  r.machine.host = this_machine();
+  r.devices = static_cast<unsigned>(place.local_world);
+  r.nodes = static_cast<unsigned>(std::max(place.world / place.local_world, 1));
+  if (device == "cuda")
+    if (const auto gpu = open_device(device, place.local_rank); gpu) {
+      r.machine.gpus = r.devices;
+      r.machine.gpu_memory = (*gpu)->memory().total;
+    }
+  return within_memory(make_plan(r), place.local_rank == 0);
+}
+
+Status fits_before_synth(const Config& config, const std::string& device, const Place& place) {
+  namespace fs = std::filesystem;
+  if (!config.data.synth || (fs::exists(config.data.train) && fs::exists(config.data.val))) return Done{};
+  return fits_here(config, device, assumed_data(config), place);
+}
+
+}  // namespace sluice

@@ -1,0 +1,121 @@
+#include "run/train/batch_run.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "run/ending.hpp"
+#include "run/plan/fit.hpp"
+#include "run/launch/signals.hpp"
+#include "run/config/step_options.hpp"
+#include "run/data/synth_tree.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "base/thread_limit.hpp"
+
+namespace sluice {
+
+BatchRun::BatchRun(const Config& config, std::string device, RunPlan plan, DataSets sets,
+                   const Sequence& sequence)
+    : config_(config),
+      device_(std::move(device)),
+      plan_(std::move(plan)),
+      sets_(std::make_shared<const DataSets>(std::move(sets))),
+      sequence_(sequence) {}
+
+Result<BatchRun> BatchRun::make(const Config& config, DataSets sets, RunShape shape, bool validation) {
+  Result<std::string> device = resolve_device(config.model.device);
+  if (!device) return device.error();
+  if (!validation)  // which takes less than the plan, which is of training
+    if (Status fits = fits_here(config, *device, data_of(sets)); !fits) return fits.error();
+  Result<RunPlan> plan =
+      plan_run(config, this_machine(), *device, sets.train.index_bytes() + sets.val.index_bytes());
+  if (!plan) return plan.error();
+  if (Status possible = can_make_threads(plan->threads()); !possible) return possible.error();
+  Result<Sequence> sequence = Sequence::make(shape);
+  if (!sequence) return sequence.error();
+  const std::uint64_t training = sequence->batches() - sequence->val_batches();  // one epoch, or what is left
+  plan->pipeline.first_batch = plan->data.first_batch = validation ? training : 0;
+  plan->pipeline.batches = validation ? sequence->batches() : training;
+  return BatchRun(config, *device, std::move(*plan), std::move(sets), *sequence);
+}
+
+Result<BatchRun> BatchRun::validation(const Config& config) {
+  if (Status made = make_synth_tree(config); !made) return made.error();
+  Result<DataSets> sets = scan_validation(config);
+  if (!sets) return sets.error();
+  RunShape shape = run_shape(config, *sets);
+  shape.train_images = std::uint64_t{shape.batch} * shape.accumulate;  // never looked at
+  shape.epochs = 1;
+  shape.max_steps = 0;
+  return make(config, std::move(*sets), shape, true);
+}
+
+Result<BatchRun> BatchRun::training(const Config& config, std::uint64_t batches) {
+  const Result<std::string> device = resolve_device(config.model.device);
+  if (!device) return device.error();
+  if (Status fits = fits_before_synth(config, *device); !fits) return fits.error();
+  if (Status made = make_synth_tree(config); !made) return made.error();
+  Result<DataSets> sets = scan_data(config);
+  if (!sets) return sets.error();
+  return training(config, batches, std::move(*sets));
+}
+
+Result<BatchRun> BatchRun::training(const Config& config, std::uint64_t batches, DataSets sets) {
+  RunShape shape = run_shape(config, sets);
+  shape.accumulate = 1;  // a step here is a batch
+  shape.max_steps = batches;
+  shape.validate = false;
+  const std::uint64_t each = std::max<std::uint64_t>(shape.train_images / shape.batch, 1);
+  shape.epochs = static_cast<std::uint32_t>((batches + each - 1) / each);
+  return make(config, std::move(sets), shape, false);
+}
+
+StepOptions BatchRun::step_options() const {
+  return sluice::step_options(config_, classes(), device_, plan_.torch_threads);
+}
+
+int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
+  const auto tell = [&](const Error& error) { failure ? void(*failure = error) : complain(error); };
+  catch_signals();
+  Ledger ledger(plan_.pipeline.split.budget);
+  std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
+  DeviceFeed feed(device_, config_.train.batch, config_.data.image_size);
+  Stages stages = data_path(sets_, sequence_, plan_.data);
+  stages.upload = [&](Batch& batch) { return feed.upload(batch); };
+  stages.step_begin = body.begin;
+  stages.step_over = body.over;
+  bool enough = false;
+  stages.step = [&](Batch& batch) -> Status {
+    const Result<bool> more = body.step(sequence_.at(batch.number), std::move(DeviceFeed::of(batch)));
+    if (!more) return more.error();
+    if (!*more) {
+      enough = true;
+      pipeline->stop().request();
+    }
+    return Done{};
+  };
+  pipeline.emplace(plan_.pipeline, std::move(stages), ledger);
+  pipeline->stop().on_stop([&] { feed.cancel(); });
+  if (Status ready = feed.prepare(pipeline->slots()); !ready) {
+    tell(ready.error());
+    return exit_usage;
+  }
+  const RunEnd end = pipeline->run([&] {
+    if (caught_signal()) pipeline->stop().request();
+  });
+  picture_ = end.picture;
+  int code = exit_done;
+  if (end.failure) {
+    tell(*end.failure);
+    code = exit_failed;
+  } else if (!end.finished && !enough) {
+    code = 128 + caught_signal();
+  }
+  if (end.abandoned) {
+    std::cout.flush();
+    _exit(code);
+  }
+  return code;
+}
+
+}  // namespace sluice

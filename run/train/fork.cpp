@@ -1,0 +1,94 @@
+#include "run/train/fork.hpp"
+
+#include "run/train/bad_images.hpp"
+#include "run/train/run_folder.hpp"
+#include "base/files/durable.hpp"
+
+namespace sluice {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view origin_start = "# forked from ";
+
+// A path may have a line break in it.
+std::string one_line(const std::string& text) {
+  const std::string quoted =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+Result<KeptRecords> carry_records(const ForkOptions& o) {
+  const fs::path metrics = o.from / "metrics.jsonl";
+  Result<KeptRecords> kept = kept_records(metrics, o.state.records);
+  if (!kept) return kept;
+  std::string text(kept->bytes, '\0');
+  if (kept->bytes > 0) {
+    InputFile in(metrics.string());
+    if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
+      return Error{"run folder", metrics.string(), "cannot be read", ""};
+  }
+  if (kept->records < o.state.records.records) text += gap_line(o.state.records, *kept);
+  text += fork_line(o.state.records, o.checkpoint.source);
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  if (Status written = replace_file("run folder", o.to / "metrics.jsonl", {&part, 1}); !written)
+    return written.error();
+  return kept;
+}
+
+Status carry_quarantine(const ForkOptions& o) {
+  if (Status copied = copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.state.bad_lines);
+      !copied)
+    return copied;
+  for (int rank = o.world;; ++rank) {
+    const fs::path file = o.from / quarantine_name(rank);
+    const Result<std::unique_ptr<InputFile>> there = open_records(file);
+    if (!there) return there.error();
+    if (!*there) return Done{};
+    if (Status copied = copy_quarantine(file, o.to / quarantine_name(rank), o.next); !copied) return copied;
+  }
+}
+
+// Under the names that the checkpoint knows them by. One that is gone by now is not missed.
+Status carry_checkpoints(const ForkOptions& o) {
+  const fs::path from = o.from / "checkpoints", to = o.to / "checkpoints", last = to / "last.ckpt";
+  const std::string own = fs::path(o.checkpoint.source).filename().string();
+  bool is_best = false;
+  std::size_t taken = 0;
+  for (const Keeper::Best& best : o.state.best) {
+    if (o.state.monitor != o.monitor || taken == o.keep || !is_best_name(best.file)) continue;
+    std::error_code ignored;
+    if (fs::status(from / best.file, ignored).type() == fs::file_type::not_found) continue;
+    const bool itself = best.file == own;
+    const Status brought = itself ? write_checkpoint(o.checkpoint, to / best.file)
+                                  : copy_file("run folder", from / best.file, to / best.file);
+    if (!brought) return brought;
+    is_best = is_best || itself;
+    ++taken;
+  }
+  if (is_best && link_file(to / own, last)) return Done{};
+  return write_checkpoint(o.checkpoint, last);
+}
+
+}  // namespace
+
+Result<KeptRecords> fill_fork(const ForkOptions& o) {
+  Result<KeptRecords> kept = carry_records(o);
+  if (!kept) return kept;
+  if (Status brought = carry_quarantine(o); !brought) return brought.error();
+  if (Status brought = carry_checkpoints(o); !brought) return brought.error();
+  return kept;
+}
+
+std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
+  return std::string(origin_start) + one_line(checkpoint.source) + ", epoch " +
+         std::to_string(state.records.epoch) + ", step " + std::to_string(state.step);
+}
+
+std::string origin_of(const fs::path& run) {
+  InputFile in((run / "config.toml").string());
+  for (std::string line; std::getline(in, line) && line.starts_with('#');)
+    if (line.starts_with(origin_start)) return line;
+  return {};
+}
+
+}  // namespace sluice

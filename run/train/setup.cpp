@@ -1,0 +1,202 @@
+#include "run/train/setup.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "run/train/bad_images.hpp"
+#include "run/plan/fit.hpp"
+#include "run/train/records.hpp"
+#include "run/train/run_folder.hpp"
+#include "run/config/same.hpp"
+#include "run/data/synth_tree.hpp"
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "base/thread_limit.hpp"
+#include "base/checksum.hpp"
+#include "model/ranks/heartbeat.hpp"
+#include "model/device/version.hpp"
+
+namespace sluice {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+
+// Of what the labels mean: the classes, and a sample of the images.
+std::string fingerprint(const DataSets& sets) {
+  constexpr std::size_t sample = 1000;
+  Checksum sum;
+  const auto add = [&](std::string text) {
+    text += '\n';
+    sum.add(std::as_bytes(std::span(text)));
+  };
+  for (const ImageFolder* folder : {&sets.train, &sets.val}) {
+    for (const std::string& name : folder->class_names()) add(name);
+    for (std::size_t i = 0; i < sample && i < folder->size(); ++i)
+      add(fs::path(folder->path(i * folder->size() / std::min(sample, folder->size()))).filename().string());
+  }
+  return std::to_string(sum.value());
+}
+
+// Rank 0 tells of its run; the others see that theirs is the same, and where to go on. Nobody goes on before
+// all have agreed: rank 0 will change its folder then.
+Status agree_on_run(TrainerOptions& o, const DataSets& sets) {
+  json shape = shape_of(o);
+  shape["model.device"] = o.device;
+  shape["classes and images"] = fingerprint(sets);
+  json told = {{"shape", shape},
+               {"config", o.config_text},
+               {"state", o.resume ? o.resume->state : json()},
+               {"source", o.resume ? o.resume->source : ""}};
+  const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
+  const Result<std::string> heard = o.ranks->from_first("run", o.place.first() ? text : "");
+  if (!heard) return heard.error();
+  if (o.place.first()) return o.ranks->meet("the same run");
+  const json first = json::parse(*heard);
+  const std::string rank = "rank " + std::to_string(o.place.rank);
+  for (const auto& [key, value] : told["shape"].items())
+    if (first["shape"][key] != value)
+      return Error{"ranks", rank,
+                   key + " is " + value.dump() + ", and " + first["shape"][key].dump() + " on rank 0",
+                   "give all ranks the same configuration and data"};
+  if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same) {
+    same.error().cause = told_by_peer(same.error().cause);
+    return same;
+  }
+  if (!first["state"].is_null()) {
+    o.resume.emplace();
+    o.resume->state = first["state"];
+    o.resume->source = first["source"];
+  }
+  return o.ranks->meet("the same run");
+}
+
+// The folder is there now, and rank 0's part of it is ready.
+Status share_folder(TrainSetup& p) {
+  const json own = {{"folder", p.trainer.folder.string()}, {"fork of", p.start.fork_of.string()}};
+  const std::string text = own.dump(-1, ' ', false, json::error_handler_t::replace);
+  const Result<std::string> heard =
+      p.trainer.ranks->from_first("folder", p.trainer.place.first() ? text : "");
+  if (!heard) return heard.error();
+  if (p.trainer.place.first()) return Done{};
+  const json told = json::parse(*heard);
+  p.trainer.folder = told["folder"].get<std::string>();
+  p.start.fork_of = told["fork of"].get<std::string>();
+  return Done{};
+}
+
+// The list of a rank other than the first, which may be on a host that does not share rank 0's folder.
+Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
+  const fs::path& folder = p.trainer.folder;
+  const std::string name = quarantine_name(p.trainer.place.rank);
+  std::error_code ignored;  // a bad image that cannot be listed there tells
+  fs::create_directories(folder, ignored);
+  if (!p.start.fork_of.empty()) return copy_quarantine(p.start.fork_of / name, folder / name, next);
+  if (p.trainer.resume) {
+    const Result<std::size_t> cut = cut_quarantine(folder / name, next);
+    return cut ? Status(Done{}) : cut.error();
+  }
+  if (!fs::exists(folder / name, ignored)) return Done{};
+  const Result<fs::path> aside = set_records_aside(folder, {folder / name});
+  return aside ? Status(Done{}) : aside.error();
+}
+
+// Only one process makes the tree that data.synth stands for: rank 0, then one on each host that lacks it.
+Status make_tree(const Config& config, const Place& place, Ranks* ranks) {
+  if (!ranks) return make_synth_tree(config);
+  if (!config.data.synth) return Done{};
+  if (place.first())
+    if (Status made = make_synth_tree(config); !made) return made;
+  if (Status met = ranks->meet("synth on rank 0"); !met) return met;
+  if (place.local_rank == 0)
+    if (Status made = make_synth_tree(config); !made) return made;
+  return ranks->meet("synth on each host");
+}
+
+}  // namespace
+
+Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
+                                   const std::string& resume, const std::string& device, const Place& place,
+                                   const std::shared_ptr<Ranks>& ranks) {
+  if (Status fits = fits_before_synth(config, device, place); !fits) return fits.error();
+  if (Status made = make_tree(config, place, ranks.get()); !made) return made.error();
+  Result<DataSets> sets = scan_data(config);
+  if (!sets) return sets.error();
+  if (Status fits = fits_here(config, device, data_of(*sets), place); !fits) return fits.error();
+  const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+  const Machine machine = this_machine();
+  Result<RunPlan> plan =
+      plan_run(config, machine, device, index_bytes, static_cast<unsigned>(place.local_world),
+               static_cast<std::int64_t>(sets->train.class_names().size()));
+  if (!plan) return plan.error();
+  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
+  if (!sequence) return sequence.error();
+
+  const int classes = static_cast<int>(sets->train.class_names().size());
+  TrainSetup p{
+      std::move(*plan),
+      std::make_shared<const DataSets>(std::move(*sets)),
+      TrainerOptions{config, *sequence, classes, device, 1, {}, to_toml(config), {}, {}, 0, place, ranks},
+      {}};
+  p.trainer.torch_threads = p.plan.torch_threads;
+  if (Status possible = can_make_threads(p.plan.threads()); !possible) return possible.error();
+  if (ranks)  // none makes anything before all have found that they can run
+    if (Status met = ranks->meet("plan"); !met) return met.error();
+  const auto ranks_here = static_cast<std::size_t>(place.local_world);
+  std::vector<std::string> notes;
+  if (const std::size_t planned = ranks_here * p.plan.memory.total();
+      planned > machine.memory && !config.budget.enforce)
+    notes.push_back("planned are " + readable_bytes(planned) + " of RAM on this host, and " +
+                    machine.memory_limit + " leaves " + readable_bytes(machine.memory) +
+                    ": the run may be killed (budget.enforce = false)");
+  if (std::string note = device_note(config.model.device, device); !note.empty())
+    notes.push_back(std::move(note));
+  if (place.first()) {
+    Result<RunStart> start = find_start(p.trainer, arguments.file, resume);
+    if (!start) return start.error();
+    p.start = std::move(*start);
+  }
+  if (ranks)
+    if (Status agreed = agree_on_run(p.trainer, *p.sets); !agreed) return agreed.error();
+  if (place.first())
+    if (Status opened = open_start(p.start, p.trainer, arguments.file); !opened) return opened.error();
+  if (ranks)
+    if (Status shared = share_folder(p); !shared) return shared.error();
+  p.start.notes.insert(p.start.notes.begin(), notes.begin(), notes.end());
+  const Result<std::uint64_t> first = first_batch(p.trainer);
+  if (!first) return first.error();
+  p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
+  p.plan.pipeline.batches = sequence->batches();
+  if (!place.first())
+    if (Status opened = open_own_quarantine(p, sequence->at(*first)); !opened) return opened.error();
+  return p;
+}
+
+std::vector<std::string> describe(const TrainSetup& p) {
+  const PipelineOptions& o = p.plan.pipeline;
+  const Sequence& s = p.trainer.sequence;
+  const Place& place = p.trainer.place;
+  const auto count = [](std::uint64_t n) { return std::to_string(n); };
+  const std::string rank =
+      place.alone() ? "" : ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
+  const std::string most_readers =
+      o.sizing && o.sizing->most.read_threads > o.read_threads
+          ? " (up to " + count(o.sizing->most.read_threads) + " if storage is slow)"
+          : "";
+  std::vector<std::string> lines = {
+      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
+          ", run folder " + printable(p.trainer.folder.string()),
+      count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
+          " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
+          count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
+          " validation batches an epoch",
+      "threads: " + count(o.read_threads) + " read" + most_readers + ", " + count(o.decode_threads) +
+          " decode, " + count(p.plan.torch_threads) + " torch; RAM of the data path (" +
+          p.plan.budget_source + "):" + o.split.table(),
+      "planned RAM of the process: " + readable_bytes(p.plan.memory.total()) +
+          " (sluice plan lists who takes it)"};
+  lines.insert(lines.end(), p.start.notes.begin(), p.start.notes.end());
+  return lines;
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// Where a run starts: in a new folder or in one that is there, anew or from a checkpoint. In two parts:
+// finding out, which changes nothing, and doing it, once nobody can refuse the run any more. Rank 0 does
+// both.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/train/trainer.hpp"
+#include "base/descriptor.hpp"
+
+namespace sluice {
+
+struct RunStart {
+  std::filesystem::path fork_of;               // the run whose checkpoint a new one begins with; mostly none
+  std::vector<std::filesystem::path> damaged;  // checkpoints to be set aside
+  std::unique_ptr<Descriptor> lock;            // of the folder
+  std::vector<std::string> notes, warnings;    // for the log, once there is one
+};
+
+// `resume`: as the command line has it; empty: none. Fills in the checkpoint or the weights to start from,
+// and the folder, if it is there already. All that could refuse them has been looked at.
+[[nodiscard]] Result<RunStart> find_start(TrainerOptions& options, const std::filesystem::path& config_file,
+                                          const std::string& resume);
+
+// Makes the folder, or brings it back to where the checkpoint stood.
+[[nodiscard]] Status open_start(RunStart& start, TrainerOptions& options,
+                                const std::filesystem::path& config_file);
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+#include "cli/doctor/images.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace sluice;
+
+namespace {
+
+ImageSample counts(std::size_t looked_at, std::size_t bad, std::size_t whole) {
+  ImageSample s;
+  s.looked_at = looked_at;
+  s.bad = bad;
+  s.whole = whole;
+  s.first_bad = "x.JPEG: not a JPEG";
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("doctor, images: few bad ones warn, many fail, each split by itself") {
+  using Verdict = Checklist::Verdict;
+  const auto verdict = [](const ImageSamples& samples) {
+    Checklist list;
+    look_at_images(list, samples, 0.01);
+    CHECK(list.lines().back().found.find("96 images (64 training, 32 validation)") != std::string::npos);
+    return list.lines().back().verdict;
+  };
+  CHECK(verdict({counts(64, 0, 1000), counts(32, 0, 1000)}) == Verdict::ok);
+  CHECK(verdict({counts(64, 1, 1000), counts(32, 0, 1000)}) == Verdict::warning);
+  CHECK(verdict({counts(64, 9, 1000), counts(32, 0, 1000)}) == Verdict::fail);
+  CHECK(verdict({counts(64, 0, 1000), counts(32, 1, 32)}) == Verdict::fail);
+}
