@@ -2,6 +2,7 @@
 
 #include "cli/figures.hpp"
 #include "cli/step_options.hpp"
+#include "graph/thread_limit.hpp"
 
 namespace sluice {
 namespace {
@@ -162,7 +163,8 @@ Status Trainer::over() {
   try {
     saved = finish();
   } catch (const std::exception& error) {
-    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), error.what(), ""};
+    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), as_error("", error).cause,
+                  ""};
   }
   step_.reset();
   return saved;
