@@ -4,6 +4,7 @@
 #include "cli/resume_state.hpp"
 #include "cli/step_options.hpp"
 #include "graph/printable.hpp"
+#include "graph/thread_limit.hpp"
 
 namespace sluice {
 namespace {
@@ -151,7 +152,8 @@ Status Trainer::over() {
   try {
     saved = finish();
   } catch (const std::exception& error) {
-    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), error.what(), ""};
+    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), as_error("", error).cause,
+                  ""};
   }
   step_.reset();
   return saved;
