@@ -139,9 +139,14 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   if (!file) return file.error();
   const std::uint64_t size = file->size();
   tell(true);
+  const auto unread = [&](const char* what) {  // a disk's error says nothing of the content
+    tell(false);
+    return refusal(path, what + (": " + std::generic_category().message(errno)));
+  };
   Prefix prefix{};
-  if (size < sizeof prefix + sum_size || !file->get(&prefix, sizeof prefix))
+  if (size < sizeof prefix + sum_size)
     return refusal(path, "too short to be a checkpoint (" + std::to_string(size) + " bytes)");
+  if (!file->get(&prefix, sizeof prefix)) return unread("cannot be read");
   if (std::string_view(prefix.magic, sizeof prefix.magic) != magic)
     return refusal(path, "not a checkpoint of this program, or damaged at its beginning");
   if (prefix.file_size != size)
@@ -156,10 +161,8 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   std::uint64_t stored = 0;
   snapshot.data.resize(size - sizeof prefix - header.size() - sum_size);
   if (!file->get(header.data(), header.size()) || !file->get(snapshot.data.data(), snapshot.data.size()) ||
-      !file->get(&stored, sum_size)) {
-    tell(false);
-    return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
-  }
+      !file->get(&stored, sum_size))
+    return unread("cannot be read to its end");
   Checksum sum;
   sum.add(std::as_bytes(std::span(&prefix, 1)));
   sum.add(std::as_bytes(std::span(header)));
