@@ -93,7 +93,7 @@ Status can_make_threads(unsigned count) {
         changed.wait(lock, [&] { return over; });
       });
   } catch (const std::system_error& error) {  // the others are still there: the limit is met now
-    made = as_error("graph", error);
+    made = as_error("plan", error);
     made.error().cause = std::to_string(count) + " are needed, and only " + std::to_string(threads.size()) +
                          " can be made: " + thread_limit();
   }

@@ -173,9 +173,14 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   if (!file) return file.error();
   const std::uint64_t size = file->size();
   tell(true);
+  const auto unread = [&](const char* what) {  // a disk's error says nothing of the content
+    tell(false);
+    return refusal(path, what + (": " + std::generic_category().message(errno)));
+  };
   Prefix prefix{};
-  if (size < sizeof prefix + sum_size || !file->get(&prefix, sizeof prefix))
+  if (size < sizeof prefix + sum_size)
     return refusal(path, "too short to be a checkpoint (" + std::to_string(size) + " bytes)");
+  if (!file->get(&prefix, sizeof prefix)) return unread("cannot be read");
   if (std::string_view(prefix.magic, sizeof prefix.magic) != magic)
     return refusal(path, "not a checkpoint of this program, or damaged at its beginning");
   if (prefix.file_size != size)
@@ -187,10 +192,7 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
 
   if (prefix.header_size > longest_header)
     return refusal(path, "damaged: its header would have " + std::to_string(prefix.header_size) + " bytes");
-  const auto cut = [&] {
-    tell(false);
-    return refusal(path, "cannot be read to its end: " + std::generic_category().message(errno));
-  };
+  const auto cut = [&] { return unread("cannot be read to its end"); };
   std::string text(prefix.header_size, '\0');
   std::uint64_t stored = 0;
   if (!file->get(text.data(), text.size()) || !file->read(size - sum_size, &stored, sum_size)) return cut();

@@ -17,9 +17,9 @@ struct RunPlan {
   unsigned torch_threads = 1;
   std::string budget_source;  // where budget.ram comes from, in words
   MemoryPlan memory;          // RAM of one rank's process, the data path included
-  // All that the process needs: those above, and of uploads, steps, log, big lane and heartbeat.
+  // All that the process needs: those above, and of uploads, steps, log, big lane, heartbeat and checkpoints.
   [[nodiscard]] unsigned threads() const {
-    return pipeline.read_threads + pipeline.decode_threads + torch_threads + 6;
+    return pipeline.read_threads + pipeline.decode_threads + torch_threads + 8;
   }
 };
 

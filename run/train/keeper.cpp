@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <system_error>
 
 #include "base/files/durable.hpp"
 
@@ -47,7 +48,14 @@ Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best
   }
   if (Status filled = fill(snapshot_, best); !filled) return filled;
   pending_ = std::move(best);
-  writing_ = std::async(std::launch::async, [this, name, drop] { return write(name, drop); });
+  const auto work = [this, name, drop] { return write(name, drop); };
+  try {
+    writing_ = std::async(std::launch::async, work);
+  } catch (const std::system_error&) {  // no thread is left for it: training waits while this one writes
+    std::promise<Status> written;
+    written.set_value(work());
+    writing_ = written.get_future();
+  }
   return Done{};
 }
 

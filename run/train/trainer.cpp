@@ -1,9 +1,7 @@
 #include "run/train/trainer.hpp"
 
-#include "run/train/figures.hpp"
-#include "run/train/resume_state.hpp"
-#include "run/config/step_options.hpp"
 #include "base/printable.hpp"
+#include "base/thread_limit.hpp"
 
 namespace sluice {
 namespace {
@@ -151,7 +149,8 @@ Status Trainer::over() {
   try {
     saved = finish();
   } catch (const std::exception& error) {
-    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), error.what(), ""};
+    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), as_error("", error).cause,
+                  ""};
   }
   step_.reset();
   return saved;

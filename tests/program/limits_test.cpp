@@ -110,31 +110,65 @@ TEST_CASE("fit: the batch that is advised is taken, one more is not; budget.enfo
   CHECK_FALSE(fs::exists(place.runs() / "c"));
 }
 
+namespace {
+
+// Root has no such limit, and another user cannot read everything: one that can, and has.
+const std::string other_user =
+    "setpriv --reuid=54321 --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override";
+
+bool can_limit_threads() {
+  if (run_program({"/bin/sh", "-c", other_user + " true 2>/dev/null"}, "/").code == 0) return true;
+  MESSAGE("skipped: cannot become another user here (needs root)");
+  return false;
+}
+
+Ended limited(const Place& place, int most, const Words& words) {
+  return in_shell(place, "exec prlimit --nproc=" + std::to_string(most) + " " + other_user + " \"$@\"",
+                  words);
+}
+
+bool names(const Ended& ended, int most) {
+  return has(ended.err, "the limit is " + std::to_string(most) +
+                            " processes and threads of this user (RLIMIT_NPROC, ulimit -u)");
+}
+
+}  // namespace
+
 TEST_CASE("threads: too few of them are told with the limit that says so") {
-  // Root has no such limit, and another user cannot read everything: one that can, and has.
-  const std::string other_user =
-      "setpriv --reuid=54321 --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override";
-  if (run_program({"/bin/sh", "-c", other_user + " true 2>/dev/null"}, "/").code != 0) {
-    MESSAGE("skipped: cannot become another user here (needs root)");
-    return;
-  }
+  if (!can_limit_threads()) return;
   const Place place;
-  const auto limited = [&](int most, const Words& words) {
-    return in_shell(place, "exec prlimit --nproc=" + std::to_string(most) + " " + other_user + " \"$@\"",
-                    words);
-  };
-  for (const int most : {1, 2, 5, 12}) {
+  for (const int most : {1, 5, 12}) {
     CAPTURE(most);
-    const Ended ended = limited(most, {"train", "tiny.toml", "--set", "log.name=a"});
+    const Ended ended = limited(place, most, {"train", "tiny.toml", "--set", "log.name=a"});
     INFO(ended.err);
     CHECK(ended.code == 2);
-    CHECK(has(ended.err,
-              std::to_string(most) + " processes and threads of this user (RLIMIT_NPROC, ulimit -u)"));
+    CHECK(names(ended, most));
     CHECK_FALSE(fs::exists(place.runs() / "a"));
   }
-  CHECK(has(limited(1, {"synth", "made"}).err, "RLIMIT_NPROC"));
-  CHECK(has(limited(1, {"bench", "step", "tiny.toml"}).err, "RLIMIT_NPROC"));
-  CHECK(limited(200, {"train", "tiny.toml", "--set", "train.epochs=1", "--set", "log.name=a"}).code == 0);
+  CHECK(names(limited(place, 1, {"synth", "made"}), 1));
+  CHECK(names(limited(place, 1, {"bench", "step", "tiny.toml"}), 1));
+  CHECK(limited(place, 200, {"train", "tiny.toml", "--set", "train.epochs=1", "--set", "log.name=a"}).code ==
+        0);
+}
+
+TEST_SUITE("long") {
+  TEST_CASE("threads: every limit is either told before the run, or enough for all of it") {
+    if (!can_limit_threads()) return;
+    const Place place;
+    int told = 0, enough = 0;
+    for (int most = 16; most <= 40; most += 2) {
+      CAPTURE(most);
+      const Ended ended = limited(place, most,
+                                  {"train", "tiny.toml", "--set", "log.name=" + std::to_string(most), "--set",
+                                   "train.epochs=1", "--set", "train.threads=4"});
+      INFO(ended.err);
+      CHECK((ended.code == 0 || (ended.code == 2 && names(ended, most))));
+      ++(ended.code == 0 ? enough : told);
+    }
+    CHECK(told > 0);
+    CHECK(enough > 0);
+    MESSAGE(told, " limits told, ", enough, " enough");
+  }
 }
 
 TEST_CASE("signals: SIGHUP saves like SIGTERM; under nohup it is not heard") {
