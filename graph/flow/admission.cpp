@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/thread_limit.hpp"
+#include "base/thread_limit.hpp"
 
 namespace sluice {
 namespace {

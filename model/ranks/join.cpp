@@ -6,9 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "model/ranks/listener.hpp"
 #include "model/ranks/groups.hpp"
 #include "model/ranks/impl.hpp"
+#include "model/ranks/listener.hpp"
 #include "model/ranks/store.hpp"
 
 #include <c10/util/Logging.h>
@@ -198,7 +198,9 @@ Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
     return std::shared_ptr<Ranks>(new Ranks(impl));
   }
   if (cut || (late && phase == Phase::reaching)) {
-    const std::optional<Error> lost = over && impl->heartbeat ? impl->heartbeat->verdict() : std::nullopt;
+    // Once connections were cut, the heartbeat would blame others for that.
+    const std::optional<Error> lost =
+        over && !cut && impl->heartbeat ? impl->heartbeat->verdict() : std::nullopt;
     return lost.value_or(timed_out(options, phase, answered));
   }
   return status.error();

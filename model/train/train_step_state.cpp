@@ -57,6 +57,7 @@ NamedTensors Step::Impl::everything() {
 template <class Look>
 Status Step::Impl::with_tensors(const char* subject, const StepOptions& options, const Look& look) {
   const auto body = [&]() -> Status {
+    if (options.threads > 0) at::set_num_threads(options.threads);  // no more than were counted
     const auto precision = parse_precision(options.precision, at::Device(options.device));
     if (!precision) return precision.error();
     Result<ResNet> built = make_resnet(options.arch, options.classes, options.seed, options.zero_init);

@@ -1,6 +1,7 @@
 #include "nodes/record/tensorboard.hpp"
 
 #include <unistd.h>
+#include <cstring>
 
 #include <algorithm>
 #include <array>
@@ -172,7 +173,8 @@ Status EventFile::tell_again(const fs::path& kept, std::int64_t step, bool whole
     if (!at.is_number_integer() || (!whole && at != step)) continue;
     if (Status written = write(read_back(parsed, at.get<std::int64_t>())); !written) return written;
   }
-  if (in.bad()) return Error{"log", kept.string(), "cannot be read to its end", ""};
+  if (in.read_error() != 0)
+    return Error{"log", kept.string(), std::strerror(in.read_error()), "check the disk"};
   return Done{};
 }
 

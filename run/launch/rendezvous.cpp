@@ -86,20 +86,6 @@ void look_at_way(Checklist& list, const std::string& who, const std::string& add
 
 }  // namespace
 
-int port_error(std::uint16_t port) {
-  const Descriptor fd(open_socket(AF_INET));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  any.sin_port = htons(port);
-  const bool fine = fd.get() >= 0 &&
-                    bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0 &&
-                    listen(fd.get(), 1) == 0;
-  return fine ? 0 : errno;
-}
-
 Reach reach(const std::string& name, std::uint16_t port, std::chrono::milliseconds patience) {
   const Addresses found = resolve(name, port);
   if (!found) return Reach::no_such_name;
@@ -134,13 +120,7 @@ void look_at_rendezvous(Checklist& list, const Environment& environment, std::ch
     return hosts->node_rank == 0 ? look_at_port(list, who, name, hosts->port, Audience::other_hosts)
                                  : look_at_way(list, who, hosts->address, hosts->port, patience);
   }
-  const std::string port = std::to_string(usual_port);
-  if (const int error = port_error(usual_port))
-    list.warn("rendezvous",
-              "not asked for (no RANK, no NODE_RANK); port " + port + ": " + std::strerror(error),
-              "for a run over several hosts set MASTER_PORT to another");
-  else
-    list.ok("rendezvous", "not asked for (no RANK, no NODE_RANK); port " + port + " is free");
+  list.ok("rendezvous", "not asked for (no RANK, no NODE_RANK)");
 }
 
 }  // namespace sluice

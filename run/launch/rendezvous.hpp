@@ -12,8 +12,6 @@ namespace sluice {
 
 enum class Reach { connected, refused, silent, no_such_name, no_route };
 
-// 0, or the error number of listening there on all addresses.
-[[nodiscard]] int port_error(std::uint16_t port);
 [[nodiscard]] Reach reach(const std::string& name, std::uint16_t port, std::chrono::milliseconds patience);
 
 // What the environment says about ranks, tried out. Nothing is sent to a port that answers.

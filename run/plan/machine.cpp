@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -35,8 +36,8 @@ std::size_t value_of(const std::string& file, const std::string& wanted) {
 
 struct MemoryFiles {
   const char *limit, *usage;
-  const char*
-      cache;  // in memory.stat: page cache that goes back when asked for, and counts as usage all the same
+  // In memory.stat: page cache, which counts as usage and goes back when asked for, used often or not.
+  std::array<const char*, 2> cache;
 };
 
 // The tightest room that a cgroup or one of its parents leaves.
@@ -46,7 +47,9 @@ std::optional<std::size_t> cgroup_room(const std::string& mount, const std::stri
   for (const std::string& folder : with_parents(mount, path)) {
     const auto most = number_in(folder + files.limit), usage = number_in(folder + files.usage);
     if (!most || !usage || *most >= (std::size_t{1} << 60)) continue;
-    const std::size_t used = *usage - std::min(value_of(folder + "memory.stat", files.cache), *usage);
+    std::size_t cache = 0;
+    for (const char* kind : files.cache) cache += value_of(folder + "memory.stat", kind);
+    const std::size_t used = *usage - std::min(cache, *usage);
     const std::size_t left = *most > used ? *most - used : 0;
     room = std::min(room.value_or(left), left);
   }
@@ -90,9 +93,10 @@ Machine this_machine(const std::string& root) {
     m.memory = *room;
     m.memory_limit = "the cgroup's memory limit";
   };
-  tighten(cgroup_room(v2, v2_path, {"memory.max", "memory.current", "inactive_file"}));
-  tighten(cgroup_room(v2 + "/memory", cgroup_path(root, "memory"),
-                      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));
+  tighten(cgroup_room(v2, v2_path, {"memory.max", "memory.current", {"inactive_file", "active_file"}}));
+  tighten(cgroup_room(
+      v2 + "/memory", cgroup_path(root, "memory"),
+      {"memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}}));
   return m;
 }
 

@@ -1,8 +1,10 @@
 #include "run/train/fork.hpp"
 
+#include <cstring>
+
+#include "base/files/durable.hpp"
 #include "run/train/bad_images.hpp"
 #include "run/train/run_folder.hpp"
-#include "base/files/durable.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -39,13 +41,11 @@ Status carry_quarantine(const ForkOptions& o) {
   if (Status copied = copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.state.bad_lines);
       !copied)
     return copied;
-  for (int rank = o.world;; ++rank) {
-    const fs::path file = o.from / quarantine_name(rank);
-    const Result<std::unique_ptr<InputFile>> there = open_records(file);
-    if (!there) return there.error();
-    if (!*there) return Done{};
-    if (Status copied = copy_quarantine(file, o.to / quarantine_name(rank), o.next); !copied) return copied;
-  }
+  const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.from, o.world);
+  if (!former) return former.error();
+  for (const fs::path& file : *former)
+    if (Status copied = copy_quarantine(file, o.to / file.filename(), o.next); !copied) return copied;
+  return Done{};
 }
 
 // Under the names that the checkpoint knows them by. One that is gone by now is not missed.
@@ -84,11 +84,16 @@ std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
          std::to_string(state.records.epoch) + ", step " + std::to_string(state.step);
 }
 
-std::string origin_of(const fs::path& run) {
-  InputFile in((run / "config.toml").string());
+Result<std::string> origin_of(const fs::path& run) {
+  const Result<std::unique_ptr<InputFile>> opened = open_records(run / "config.toml");
+  if (!opened) return opened.error();
+  if (!*opened) return std::string();
+  InputFile& in = **opened;
   for (std::string line; std::getline(in, line) && line.starts_with('#');)
     if (line.starts_with(origin_start)) return line;
-  return {};
+  if (in.read_error() != 0)
+    return Error{"resume", (run / "config.toml").string(), std::strerror(in.read_error()), "check the disk"};
+  return std::string();
 }
 
 }  // namespace sluice

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "run/train/resume_state.hpp"
 #include "nodes/sampler.hpp"
+#include "run/train/resume_state.hpp"
 
 namespace sluice {
 
@@ -19,13 +19,13 @@ struct ForkOptions {
   int world = 1;         // ranks; all but the first bring their quarantine themselves
 };
 
-// Records, rank 0's quarantine, the best, and the checkpoint as last.ckpt, which comes last: a fork that was
-// cut short has none. The records that `from` lacks are told by the result, as by cut_records.
+// Records, rank 0's quarantine, the best, and the checkpoint as last.ckpt, which comes last. The records that
+// `from` lacks are told by the result, as by cut_records.
 [[nodiscard]] Result<KeptRecords> fill_fork(const ForkOptions& options);
 
 // Where a fork came from, as its config.toml says it.
 [[nodiscard]] std::string origin_line(const Snapshot& checkpoint, const ResumeState& state);
 // The one that a config.toml has; empty if it has none.
-[[nodiscard]] std::string origin_of(const std::filesystem::path& run);
+[[nodiscard]] Result<std::string> origin_of(const std::filesystem::path& run);
 
 }  // namespace sluice

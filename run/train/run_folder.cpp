@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <string_view>
@@ -126,28 +127,41 @@ Result<Start> first_lines(const fs::path& file, std::size_t lines) {
   return start;
 }
 
-}  // namespace
-
-Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file, const fs::path& origin) {
-  std::error_code ignored;
-  const bool own_name = !c.log.name.empty();
-  const bool named =
-      own_name && !(!origin.empty() && fs::equivalent(c.log.dir / c.log.name, origin, ignored));
-  const std::string name = own_name ? c.log.name : config_file.stem().string() + "-" + time_text();
+// The first of the names for a run that `take` takes.
+template <class Take>
+Result<fs::path> first_name(const Config& c, const fs::path& config_file, const fs::path& origin,
+                            const Take& take) {
   std::error_code error;
+  const bool own_name = !c.log.name.empty();
+  const bool of_origin = !origin.empty() && fs::equivalent(c.log.dir / c.log.name, origin, error);
+  const std::string name = own_name ? c.log.name : config_file.stem().string() + "-" + time_text();
   fs::create_directories(c.log.dir, error);
   for (int again = 1;; ++again) {
     const fs::path folder = c.log.dir / (again == 1 ? name : name + "-" + std::to_string(again));
-    if (!error && fs::create_directory(folder, error)) {
-      fs::create_directory(folder / "checkpoints", error);
-      if (!error) return folder;
-      fs::remove(folder, ignored);
-    }
+    if (!error && take(folder, error)) return folder;
     if (error) return Error{"run folder", folder.string(), error.message(), "choose another log.dir"};
-    if (named || again == 10'000)
+    if ((own_name && !of_origin) || again == 10'000)
       return Error{"run folder", folder.string(), "is there already, and a run is never overwritten",
                    "choose another log.name, or go on with --resume auto"};
   }
+}
+
+}  // namespace
+
+Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
+  return first_name(c, config_file, {}, [](const fs::path& folder, std::error_code& error) {
+    if (!fs::create_directory(folder, error)) return false;
+    fs::create_directory(folder / "checkpoints", error);
+    if (!error) return true;
+    std::error_code ignored;
+    fs::remove(folder, ignored);
+    return false;
+  });
+}
+
+Result<fs::path> name_of_fork(const Config& c, const fs::path& config_file, const fs::path& origin) {
+  return first_name(c, config_file, origin,
+                    [](const fs::path& folder, std::error_code&) { return is_none(folder); });
 }
 
 Result<std::unique_ptr<Descriptor>> lock_run_folder(const fs::path& folder) {
@@ -169,6 +183,20 @@ Result<fs::path> folder_to_resume(const std::string& what, const Config& c, cons
     return Error{"resume", what, "is not in a run's checkpoints/ folder",
                  "give the checkpoint where the run wrote it"};
   return file.parent_path().parent_path();
+}
+
+Result<std::vector<fs::path>> lists_of_former_ranks(const fs::path& run, int world) {
+  const Result<std::vector<fs::path>> all = entries_of(run);
+  if (!all) return all.error();
+  std::vector<fs::path> former;
+  for (const fs::path& file : *all) {
+    int rank = 0, end = 0;
+    const std::string name = file.filename().string();
+    if (std::sscanf(name.c_str(), "quarantine.rank%9d.jsonl%n", &rank, &end) == 1 &&
+        static_cast<std::size_t>(end) == name.size() && rank >= world)
+      former.push_back(file);
+  }
+  return former;
 }
 
 Result<bool> is_run_there(const fs::path& run) {

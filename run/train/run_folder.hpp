@@ -6,20 +6,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "run/config/config.hpp"
 #include "base/descriptor.hpp"
 #include "base/files/regular.hpp"
 #include "base/result.hpp"
 #include "model/weights/checkpoint_file.hpp"
+#include "run/config/config.hpp"
 
 namespace sluice {
 
 // log.dir/log.name, or log.dir/<config's file name>-<date>-<time> if no name is given. A name that is taken
-// is refused, but for the one of `origin`, the run that this one is forked from: then a number is added.
+// is refused.
 [[nodiscard]] Result<std::filesystem::path> make_run_folder(const Config& config,
-                                                            const std::filesystem::path& config_file,
-                                                            const std::filesystem::path& origin = {});
+                                                            const std::filesystem::path& config_file);
+// The same for a run that is forked from another, without making it. The name of `origin`, the old one, is
+// not refused: a number is added.
+[[nodiscard]] Result<std::filesystem::path> name_of_fork(const Config& config,
+                                                         const std::filesystem::path& config_file,
+                                                         const std::filesystem::path& origin);
 
 // Held while the run is on: two processes that write to one run would spoil it.
 [[nodiscard]] Result<std::unique_ptr<Descriptor>> lock_run_folder(const std::filesystem::path& folder);
@@ -29,6 +34,10 @@ namespace sluice {
 // saving.
 [[nodiscard]] Result<std::filesystem::path> folder_to_resume(const std::string& what, const Config& config,
                                                              const std::filesystem::path& config_file);
+
+// The quarantine lists of ranks that a run of `world` ranks does not have. Not every rank has a list.
+[[nodiscard]] Result<std::vector<std::filesystem::path>> lists_of_former_ranks(
+    const std::filesystem::path& run, int world);
 
 // False if nothing has that name; an error if it is no folder, or cannot be looked at.
 [[nodiscard]] Result<bool> is_run_there(const std::filesystem::path& run);

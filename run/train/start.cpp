@@ -8,15 +8,15 @@
 #include <cstring>
 #include <span>
 
-#include "run/train/bad_images.hpp"
-#include "run/config/config.hpp"
-#include "run/train/fork.hpp"
-#include "run/train/run_folder.hpp"
-#include "run/config/step_options.hpp"
-#include "base/printable.hpp"
 #include "base/files/durable.hpp"
+#include "base/printable.hpp"
 #include "model/device/version.hpp"
 #include "model/weights/weights_file.hpp"
+#include "run/config/config.hpp"
+#include "run/config/step_options.hpp"
+#include "run/train/bad_images.hpp"
+#include "run/train/fork.hpp"
+#include "run/train/run_folder.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -134,13 +134,11 @@ std::string lost_text(const fs::path& metrics, std::size_t there, std::size_t ex
 
 // The lists of ranks that this run does not have any more: who has their images now lists them again.
 Status cut_former_ranks(const TrainerOptions& o, const BatchPlan& next) {
-  for (int rank = o.place.world;; ++rank) {
-    const fs::path file = o.folder / quarantine_name(rank);
-    const Result<std::unique_ptr<InputFile>> there = open_records(file);
-    if (!there) return there.error();
-    if (!*there) return Done{};
+  const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.folder, o.place.world);
+  if (!former) return former.error();
+  for (const fs::path& file : *former)
     if (const Result<std::size_t> cut = cut_quarantine(file, next); !cut) return cut.error();
-  }
+  return Done{};
 }
 
 // Records and quarantine go back to where the checkpoint stood. What is cut away came after it, and is made
@@ -176,11 +174,11 @@ Status set_former_aside(RunStart& start, const TrainerOptions& o) {
 // A new folder that begins as the old one stood then.
 Status begin_fork(RunStart& start, TrainerOptions& o, const ResumeState& state, const BatchPlan& next) {
   const Result<KeptRecords> kept =
-      fill_fork({start.fork_of, o.folder, *o.resume, state, o.config.checkpoint.monitor,
+      fill_fork({start.fork_of, start.staged, *o.resume, state, o.config.checkpoint.monitor,
                  static_cast<std::size_t>(o.config.checkpoint.keep), next, o.place.world});
   if (!kept) {
     std::error_code ignored;
-    fs::remove_all(o.folder, ignored);  // made by us just now; a half of a run helps nobody
+    fs::remove_all(start.staged, ignored);  // a half of a run helps nobody
     return kept.error();
   }
   if (kept->records < state.records.records)
@@ -197,18 +195,56 @@ Status write_config(const fs::path& run, const std::string& config, const std::s
   return replace_file("run folder", run / "config.toml", {&part, 1});
 }
 
-Status make_folder(RunStart& start, TrainerOptions& o, const fs::path& config_file) {
-  Result<fs::path> folder = make_run_folder(o.config, config_file, start.fork_of);
-  if (!folder) return folder.error();
-  o.folder = std::move(*folder);
-  if (!o.config.log.name.empty() && o.folder.filename() != o.config.log.name) {
-    o.config.log.name = o.folder.filename().string();  // so that its config.toml goes on with it
-    o.config_text = to_toml(o.config);
-  }
-  Result<std::unique_ptr<Descriptor>> lock = lock_run_folder(o.folder);
+// So that its config.toml goes on with this folder.
+void take_name(TrainerOptions& o) {
+  if (o.config.log.name.empty() || o.folder.filename() == o.config.log.name) return;
+  o.config.log.name = o.folder.filename().string();
+  o.config_text = to_toml(o.config);
+}
+
+Status hold(RunStart& start, const fs::path& folder) {
+  Result<std::unique_ptr<Descriptor>> lock = lock_run_folder(folder);
   if (!lock) return lock.error();
   start.lock = std::move(*lock);
   return Done{};
+}
+
+Status make_folder(RunStart& start, TrainerOptions& o, const fs::path& config_file) {
+  Result<fs::path> folder = make_run_folder(o.config, config_file);
+  if (!folder) return folder.error();
+  o.folder = std::move(*folder);
+  return hold(start, o.folder);
+}
+
+// A fork is filled under a name that no run has: if it is killed meanwhile, nobody takes it for a run, and
+// who forks again begins again.
+Status stage_fork(RunStart& start, TrainerOptions& o, const fs::path& config_file) {
+  Result<fs::path> folder = name_of_fork(o.config, config_file, start.fork_of);
+  if (!folder) return folder.error();
+  o.folder = std::move(*folder);
+  start.staged = o.folder.parent_path() / ("." + o.folder.filename().string() + ".forking");
+  std::error_code error;
+  fs::create_directory(start.staged, error);
+  if (!error)
+    if (Status held = hold(start, start.staged); !held) return held;
+  std::vector<fs::path> former;
+  for (fs::directory_iterator at(start.staged, error), end; !error && at != end; at.increment(error))
+    former.push_back(at->path());
+  for (const fs::path& left : former)
+    if (!error) fs::remove_all(left, error);
+  if (!error) fs::create_directory(start.staged / "checkpoints", error);
+  if (error) return Error{"run folder", start.staged.string(), error.message(), "choose another log.dir"};
+  return Done{};
+}
+
+Status name_fork(RunStart& start, const TrainerOptions& o) {
+  std::error_code error;
+  fs::rename(start.staged, o.folder, error);
+  if (!error) return Done{};
+  std::error_code ignored;
+  fs::remove_all(start.staged, ignored);
+  return Error{"run folder", o.folder.string(), "cannot be given its name: " + error.message(),
+               "choose another log.name"};
 }
 
 }  // namespace
@@ -227,27 +263,33 @@ Result<RunStart> find_start(TrainerOptions& o, const fs::path& config_file, cons
 }
 
 Status open_start(RunStart& start, TrainerOptions& o, const fs::path& config_file) {
-  const bool is_new = o.folder.empty();
+  const bool is_new = o.folder.empty(), forks = is_new && o.resume;
   if (is_new)
-    if (Status made = make_folder(start, o, config_file); !made) return made;
+    if (Status made = forks ? stage_fork(start, o, config_file) : make_folder(start, o, config_file); !made)
+      return made;
+  take_name(o);
   std::string origin;
   if (o.resume) {
     const Result<ResumeState> state = resume_state(*o.resume);
     if (!state) return state.error();
     const Result<std::uint64_t> first = first_batch(o);
     if (!first) return first.error();
+    const Result<std::string> told = forks ? origin_line(*o.resume, *state) : origin_of(o.folder);
+    if (!told) return told.error();
+    origin = *told;
     const BatchPlan next = o.sequence.at(*first);
-    if (Status ready = is_new ? begin_fork(start, o, *state, next) : cut_back(start, o, *state, next); !ready)
+    if (Status ready = forks ? begin_fork(start, o, *state, next) : cut_back(start, o, *state, next); !ready)
       return ready;
-    origin = is_new ? origin_line(*o.resume, *state) : origin_of(o.folder);
     o.records = state->records.records;
   } else if (!is_new) {
     if (Status aside = set_former_aside(start, o); !aside) return aside;
   }
+  const fs::path& folder = forks ? start.staged : o.folder;
   std::error_code error;
-  fs::create_directories(o.folder / "checkpoints", error);
-  if (error) return Error{"run folder", (o.folder / "checkpoints").string(), error.message(), ""};
-  return write_config(o.folder, o.config_text, origin);
+  fs::create_directories(folder / "checkpoints", error);
+  if (error) return Error{"run folder", (folder / "checkpoints").string(), error.message(), ""};
+  if (Status written = write_config(folder, o.config_text, origin); !written) return written;
+  return forks ? name_fork(start, o) : Status(Done{});
 }
 
 }  // namespace sluice

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "run/train/trainer.hpp"
 #include "base/descriptor.hpp"
+#include "run/train/trainer.hpp"
 
 namespace sluice {
 
 struct RunStart {
   std::filesystem::path fork_of;               // the run whose checkpoint a new one begins with; mostly none
+  std::filesystem::path staged;                // where that one is filled, before it gets its name
   std::vector<std::filesystem::path> damaged;  // checkpoints to be set aside
   std::unique_ptr<Descriptor> lock;            // of the folder
   std::vector<std::string> notes, warnings;    // for the log, once there is one

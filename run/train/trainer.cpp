@@ -2,6 +2,9 @@
 
 #include "base/printable.hpp"
 #include "base/thread_limit.hpp"
+#include "run/config/step_options.hpp"
+#include "run/train/figures.hpp"
+#include "run/train/resume_state.hpp"
 
 namespace sluice {
 namespace {

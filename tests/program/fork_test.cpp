@@ -97,6 +97,41 @@ TEST_CASE("train: a fork that is killed before its first checkpoint goes on from
   CHECK(has(taken.err, "runs/b: is there already"));
 }
 
+TEST_CASE("train: a fork that is killed while it is being made is no run, and is made again") {
+  const Place place;
+  REQUIRE(place.train(words("a")).code == 0);
+  const fs::path from = best_of(place.runs() / "a", 0);
+  // As a kill would leave it.
+  const fs::path staged = place.runs() / ".b.forking";
+  fs::create_directories(staged / "checkpoints");
+  fs::copy_file(from, staged / "checkpoints" / "epoch=0-val_acc1=1.00.ckpt");
+  write_file(staged / "metrics.jsonl", std::string("half a li"));
+  const Ended forked = place.train(words("b", {"--resume", from.string()}));
+  INFO(forked.err);
+  CHECK(forked.code == 0);
+  CHECK_FALSE(fs::exists(staged));
+  CHECK(timeless(place, "b") == timeless(place, "a"));
+  // Killed at some moment of it: there is either no run of that name, or a whole one.
+  const Ended killed =
+      place.train(words("c", {"--resume", from.string()}),
+                  send_signal(SIGKILL, [at = place.runs() / ".c.forking"] { return fs::exists(at); }));
+  REQUIRE((killed.code == 0 || killed.code == 128 + SIGKILL));
+  const fs::path there = place.runs() / "c";
+  CHECK((!fs::exists(there) || fs::exists(there / "checkpoints" / "last.ckpt")));
+}
+
+TEST_CASE("train: a fork that goes on by its file keeps its own name") {
+  const Place place;
+  REQUIRE(place.train(words("a")).code == 0);
+  const Ended forked = place.train(words("a", {"--resume", best_of(place.runs() / "a", 0).string()}));
+  REQUIRE_MESSAGE(forked.code == 0, forked.err);
+  const Ended longer = place.train({"--set", "log.name=a", "--set", "train.epochs=4", "--resume",
+                                    (place.runs() / "a-2" / "checkpoints" / "last.ckpt").string()});
+  REQUIRE_MESSAGE(longer.code == 0, longer.err);
+  CHECK(has(read_text(place.runs() / "a-2" / "config.toml"), "name = \"a-2\""));
+  CHECK(has(read_text(place.runs() / "a-2" / "config.toml"), "# forked from "));
+}
+
 TEST_CASE("train: the newest checkpoint goes on in place, also by the name it has as the best") {
   const Place place;
   REQUIRE(place.train(words("a")).code == 0);

@@ -148,10 +148,10 @@ TEST_CASE("machine: page cache that can be given up is not memory in use") {
   root.in_cgroup("4:memory:/job\n0::/\n").v2("", bytes(4000), 4000 * MiB);
   root.file("sys/fs/cgroup/memory.stat", "anon " + bytes(900) + "\nfile " + bytes(3100) + "\ninactive_file " +
                                              bytes(3000) + "\nactive_file " + bytes(100) + "\n");
-  check_memory(root, 3000, cgroup_limit);
+  check_memory(root, 3100, cgroup_limit);
   root.v1("/job", 2000 * MiB, 1900 * MiB);
-  root.file("sys/fs/cgroup/memory/job/memory.stat",
-            "inactive_file 1\ntotal_inactive_file " + bytes(1000) + "\n");
+  root.file("sys/fs/cgroup/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file " + bytes(600) +
+                                                        "\ntotal_active_file " + bytes(400) + "\n");
   check_memory(root, 1100, cgroup_limit);
   root.file("sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file " + bytes(9000) + "\n");
   check_memory(root, 2000, cgroup_limit);  // figures read one after the other need not fit together

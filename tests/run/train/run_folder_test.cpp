@@ -373,13 +373,27 @@ TEST_CASE("run folder: a fork of a run adds a number to its name, and takes no o
   const Result<fs::path> origin = make_run_folder(a, "x.toml");
   REQUIRE(origin);
   for (const std::string name : {"a-2", "a-3"}) {
-    const Result<fs::path> fork = make_run_folder(a, "x.toml", *origin);
+    const Result<fs::path> fork = name_of_fork(a, "x.toml", *origin);
     REQUIRE_MESSAGE(fork, fork.error().text());
     CHECK(*fork == folder / ("runs/" + name));
+    fs::create_directory(*fork);
   }
-  CHECK(make_run_folder(b, "x.toml", *origin));
-  CHECK_FALSE(make_run_folder(b, "x.toml", *origin));
+  CHECK(name_of_fork(b, "x.toml", *origin));
+  REQUIRE(make_run_folder(b, "x.toml"));
+  CHECK_FALSE(name_of_fork(b, "x.toml", *origin));
   CHECK_FALSE(make_run_folder(a, "x.toml"));
+}
+
+TEST_CASE("run folder: the lists of former ranks are found though some ranks have none") {
+  const TemporaryFolder folder;
+  for (const char* name : {"quarantine.jsonl", "quarantine.rank1.jsonl", "quarantine.rank3.jsonl",
+                           "quarantine.rank12.jsonl", "quarantine.rank5.jsonl.old", "quarantine.rankx.jsonl"})
+    write_file(folder / name, std::string("{}\n"));
+  Result<std::vector<fs::path>> found = lists_of_former_ranks(folder.path(), 2);
+  REQUIRE(found);
+  std::sort(found->begin(), found->end());
+  CHECK(*found ==
+        std::vector<fs::path>{folder / "quarantine.rank12.jsonl", folder / "quarantine.rank3.jsonl"});
 }
 
 TEST_CASE("run folder: whether a run is there") {
