@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -66,7 +68,7 @@ Outcome Bodies::guarded(const char* stage, const Ticket& ticket, FunctionRef<Out
   try {
     outcome = body();
   } catch (const std::exception& e) {
-    outcome = Outcome::fatal({stage, "", e.what(), ""});
+    outcome = Outcome::fatal({stage, "", printable(e.what()), ""});
   } catch (...) {
     outcome = Outcome::fatal({stage, "", "unknown exception", ""});
   }
@@ -84,7 +86,7 @@ bool Bodies::checked(const char* stage, const std::string& subject, const std::f
     if (status) return true;
     error = status.error();
   } catch (const std::exception& e) {
-    error.cause = e.what();
+    error.cause = printable(e.what());
   } catch (...) {
     error.cause = "unknown exception";
   }

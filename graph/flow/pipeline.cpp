@@ -314,7 +314,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
       p.control();
       tick();
     } catch (const std::exception& e) {
-      p.stop.fail({"graph", "", e.what(), ""});
+      p.stop.fail(as_error("graph", e));
     }
     lock.lock();
   }

@@ -151,7 +151,8 @@ Status Trainer::over() {
   try {
     saved = finish();
   } catch (const std::exception& error) {
-    saved = Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), error.what(), ""};
+    saved =
+        Error{"checkpoint", (o_.folder / "checkpoints" / "last.ckpt").string(), printable(error.what()), ""};
   }
   step_.reset();
   return saved;
