@@ -27,11 +27,16 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
+// Marks, embeddings, overrides and isolates: all that Unicode calls Bidi_Control.
+bool turns_direction(std::uint32_t code) {
+  return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
 // Controls, line and paragraph separators, changes of direction, and the two that XML does not take.
 bool is_hidden(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0x2028 || code == 0x2029 ||
-         (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFFFE ||
-         code == 0xFFFF;
+         turns_direction(code) || code == 0xFFFE || code == 0xFFFF;
 }
 
 void add_hex(std::string& to, std::uint32_t value, int digits) {

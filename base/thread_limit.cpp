@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/cgroup.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -76,7 +77,7 @@ Error as_error(const std::string& stage, const std::exception& exception) {
   const auto* system = dynamic_cast<const std::system_error*>(&exception);
   if (system && system->code() == std::errc::resource_unavailable_try_again)
     return {stage, "threads", "no more can be made: " + thread_limit(), hint};
-  return {stage, "", exception.what(), ""};
+  return {stage, "", printable(exception.what()), ""};
 }
 
 Status can_make_threads(unsigned count) {

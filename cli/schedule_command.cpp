@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "cli/draw/plot.hpp"
 #include "run/plan/run_plan.hpp"
 #include "run/config/step_options.hpp"
@@ -45,7 +46,7 @@ struct Rates {
 void count_steps(const Config& config, Rates& rates) {
   for (const std::filesystem::path& place : {config.data.train, config.data.val})
     if (!std::filesystem::exists(place)) {
-      rates.source = place.string() + " is not there; give --steps-per-epoch";
+      rates.source = printable(place.string()) + " is not there; give --steps-per-epoch";
       return;
     }
   const Result<DataSets> sets = scan_data(config);

@@ -12,13 +12,17 @@ run_tests() {
   logs+=("$name=$log")
 }
 
+# What has threads and can do without libtorch, which is not instrumented.
+tsan_parts=(base graph model nodes run)
+
 build_sanitized() {
   # Line numbers without variables: with them g++ takes minutes over the templates of a flow graph.
   local common=(-Dtorch=disabled -Dbuildtype=plain -Dcpp_args=-g1)
   configure build-asan "${common[@]}" -Doptimization=0 -Db_sanitize=address,undefined
   compile build-asan
   configure build-tsan "${common[@]}" -Doptimization=1 -Db_sanitize=thread
-  compile build-tsan tests/graph_tests
+  local programs=("${tsan_parts[@]/#/tests/}")
+  compile build-tsan "${programs[@]/%/_tests}"
 }
 
 test_quick() {
@@ -37,7 +41,7 @@ test_long() {
   with_build_lock build_cuda
   run_tests build --suite long
   run_tests build-asan
-  run_tests build-tsan graph
+  run_tests build-tsan "${tsan_parts[@]}"
   run_tests build-cuda model cuda
 }
 

@@ -15,7 +15,14 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-OpenedFile open_file(const char* path, int flags, bool devices) {
+enum class Also { nothing, devices, devices_and_pipes };
+
+bool taken(mode_t mode, Also also) {
+  return S_ISREG(mode) || (also != Also::nothing && S_ISCHR(mode)) ||
+         (also == Also::devices_and_pipes && S_ISFIFO(mode));
+}
+
+OpenedFile open_file(const char* path, int flags, Also also) {
   OpenedFile file;
   const int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd < 0) {
@@ -27,8 +34,7 @@ OpenedFile open_file(const char* path, int flags, bool devices) {
   if (fstat(fd, &file.facts) != 0) {
     file.error = errno;
   } else {
-    file.kind = kind_of(file.facts.st_mode);
-    if (devices && S_ISCHR(file.facts.st_mode)) file.kind = nullptr;
+    if (!taken(file.facts.st_mode, also)) file.kind = kind_of(file.facts.st_mode);
     if (file.kind) file.error = S_ISDIR(file.facts.st_mode) ? EISDIR : ENXIO;
   }
   // Only opening must not wait: storage that is slow to read from is waited for.
@@ -47,8 +53,9 @@ std::string OpenedFile::cause() const {
   return kind ? std::string("is ") + kind + ", not a file" : std::strerror(error);
 }
 
-OpenedFile open_regular(const char* path, int flags) { return open_file(path, flags, false); }
-OpenedFile open_for_writing(const char* path, int flags) { return open_file(path, flags, true); }
+OpenedFile open_regular(const char* path, int flags) { return open_file(path, flags, Also::nothing); }
+OpenedFile open_for_writing(const char* path, int flags) { return open_file(path, flags, Also::devices); }
+OpenedFile open_stream(const char* path) { return open_file(path, O_RDONLY, Also::devices_and_pipes); }
 
 InputFile::InputFile(const std::string& path)
     : std::istream(nullptr), opened_(open_regular(path.c_str())), buffer_(opened_.fd) {

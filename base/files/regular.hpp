@@ -28,6 +28,8 @@ struct OpenedFile {
 [[nodiscard]] OpenedFile open_regular(const char* path, int flags = O_RDONLY);
 // A character device, such as /dev/null, may be written to as well.
 [[nodiscard]] OpenedFile open_for_writing(const char* path, int flags);
+// A pipe or a character device may be read as well, for as long as somebody writes to it.
+[[nodiscard]] OpenedFile open_stream(const char* path);
 
 // Reads a regular file as a stream. Storage that fails ends it as the end of the file does; read_error()
 // tells the two apart.

@@ -18,6 +18,7 @@
 #include "model/train/step_inputs.hpp"
 #include "model/network/sync_norm.hpp"
 #include "model/device/vram.hpp"
+#include "base/printable.hpp"
 #include "model/train/train_step.hpp"
 
 namespace sluice {
@@ -37,7 +38,7 @@ Status attempt(const char* subject, const std::shared_ptr<Ranks>& ranks, const B
   } catch (const c10::Error& error) {
     return Error{"step", subject, error.what_without_backtrace(), ""};
   } catch (const std::exception& error) {
-    return told(ranks, {"step", subject, error.what(), ""});
+    return told(ranks, {"step", subject, printable(error.what()), ""});
   }
 }
 

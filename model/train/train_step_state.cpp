@@ -34,7 +34,7 @@ NamedTensors saved_tensors(const ResNet& network, const std::vector<at::Tensor>&
 Status of_this_network(const StepOptions& options, const Snapshot& snapshot) {
   if (snapshot.arch == options.arch && snapshot.classes == options.classes) return Done{};
   return Error{"checkpoint", snapshot.source,
-               "holds a " + snapshot.arch + " with " + std::to_string(snapshot.classes) +
+               "holds a " + printable(snapshot.arch) + " with " + std::to_string(snapshot.classes) +
                    " classes, the run is a " + options.arch + " with " + std::to_string(options.classes),
                "take the configuration it was made with"};
 }

@@ -9,6 +9,21 @@ namespace {
 // A coefficient can be refined some ten times; files with hundreds of scans only exist to cost time.
 constexpr int most_scans = 500;
 
+std::uint64_t blocks_of(const jpeg_component_info& part) {
+  return std::uint64_t{part.width_in_blocks} * part.height_in_blocks;
+}
+
+// An empty scan has a few bytes and still goes over every block of its components. Each is counted as it
+// begins, before it costs anything, from the headers alone: the verdict is the file's own.
+bool too_much_work(const jpeg_decompress_struct& info, JpegSource& source) {
+  if (source.scan == info.input_scan_number) return false;
+  source.scan = info.input_scan_number;
+  std::uint64_t image = 0;
+  for (int i = 0; i < info.num_components; ++i) image += blocks_of(info.comp_info[i]);
+  for (int i = 0; i < info.comps_in_scan; ++i) source.blocks += blocks_of(*info.cur_comp_info[i]);
+  return source.blocks > most_blocks(image);
+}
+
 // Bytes that libjpeg gets at a time, so that large files in one piece are looked after as well as others.
 constexpr std::size_t most_at_once = 16 * 1024;
 
@@ -46,9 +61,11 @@ void on_message(j_common_ptr info, int level) {
 }
 
 void on_progress(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > most_scans)
-    fail(info, "more than 500 scans");
-  heed_stop(*reinterpret_cast<j_decompress_ptr>(info));
+  auto& image = *reinterpret_cast<j_decompress_ptr>(info);
+  if (image.input_scan_number > most_scans) fail(info, "more than 500 scans");
+  if (too_much_work(image, *reinterpret_cast<JpegSource*>(image.src)))
+    fail(info, "too many scans for its size");
+  heed_stop(image);
 }
 
 boolean on_empty(j_decompress_ptr info) {
@@ -94,6 +111,8 @@ void rewind(JpegSource& source, Pieces pieces) {
   source.pieces = pieces;
   source.next = 0;
   source.rest = {};
+  source.scan = 0;
+  source.blocks = 0;
   source.base.next_input_byte = nullptr;
   source.base.bytes_in_buffer = 0;
 }

@@ -2,9 +2,11 @@
 // Also tells what a file is that is not a JPEG.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <type_traits>
@@ -30,10 +32,20 @@ struct JpegSource {
   std::size_t next;                    // index of the piece after the current one
   std::span<const std::uint8_t> rest;  // of the current one, behind what libjpeg has of it
   jpeg_progress_mgr progress;
+  int scan;                               // the last one that was counted
+  std::uint64_t blocks;                   // that the scans up to it go over
   const FunctionRef<bool()>* stop_asked;  // null: nobody will stop it
 };
 
 static_assert(std::is_standard_layout_v<JpegErrors> && std::is_standard_layout_v<JpegSource>);
+
+// Blocks that all scans of a file together may go over, if its image has so many. Sound progressive files go
+// over each block six times (ten scans, most of them of one component) and the most thorough encoders not
+// twice as often, so every file may do it 32 times. A small one may do it as often as it likes, up to the
+// limit on the number of scans: 2^25 blocks take about a third of a second.
+constexpr std::uint64_t most_blocks(std::uint64_t image) {
+  return std::max(32 * image, std::uint64_t{1} << 25);
+}
 
 void install(jpeg_decompress_struct& info, JpegErrors& errors);
 void install(jpeg_decompress_struct& info, JpegSource& source);  // after jpeg_create_decompress

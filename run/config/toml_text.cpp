@@ -1,13 +1,12 @@
 #include "run/config/toml_text.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/descriptor.hpp"
+#include "base/files/regular.hpp"
 
 namespace sluice {
 namespace {
@@ -95,6 +94,15 @@ class Depth {
 
 Error failed(int error) { return {"", "", std::strerror(error), ""}; }
 
+// A name that the system gives to open files and devices: /dev/stdin, /dev/fd/63, /proc/self/fd/0. Who says
+// such a name means to wait for what comes through it. Not all below /dev is of that kind: in /dev/shm
+// anybody may make a FIFO.
+bool names_a_stream(const std::filesystem::path& file) {
+  const std::filesystem::path name = file.lexically_normal();
+  return name.parent_path() == "/dev" || name.parent_path() == "/dev/fd" ||
+         name.string().starts_with("/proc/");
+}
+
 }  // namespace
 
 toml::table parse_toml(std::string_view text) {
@@ -103,8 +111,9 @@ toml::table parse_toml(std::string_view text) {
 }
 
 Result<std::string> read_toml_file(const std::filesystem::path& file) {
-  const Descriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (opened.get() < 0) return failed(errno);
+  const OpenedFile there = names_a_stream(file) ? open_stream(file.c_str()) : open_regular(file.c_str());
+  if (there.fd < 0) return Error{"", "", there.cause(), ""};
+  const Descriptor opened(there.fd);
   std::string text;
   for (;;) {
     constexpr std::size_t piece = 64 << 10;

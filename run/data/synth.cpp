@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -46,14 +45,29 @@ std::string content(const fs::path& file) {
   return out.str();
 }
 
-// Under another name first, so that a file that is there is whole.
+bool write_and_close(int file, const char* bytes, std::size_t size) {
+  ssize_t put = 0;
+  for (; size > 0; bytes += put, size -= static_cast<std::size_t>(put)) {
+    do put = ::write(file, bytes, size);
+    while (put < 0 && errno == EINTR);
+    if (put > 0) continue;
+    const int error = put < 0 ? errno : ENOSPC;
+    ::close(file);
+    return errno = error, false;
+  }
+  return ::close(file) == 0;  // some file systems tell of a failed write only here
+}
+
+// Under another name first, so that a file that is there is whole. What has that name is taken away and not
+// written to: it may be a FIFO, or a link to somebody's file.
 Status write_file(const fs::path& file, const char* bytes, std::size_t size) {
   const fs::path draft = file.string() + ".tmp";
-  std::ofstream out(draft, std::ios::binary);
-  out.write(bytes, static_cast<std::streamsize>(size));
-  out.close();
-  if (!out) return failed(draft, std::string("cannot be written: ") + std::strerror(errno));
   std::error_code error;
+  fs::remove(draft, error);
+  const OpenedFile opened = open_regular(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL);
+  if (opened.fd < 0) return failed(draft, "cannot be made: " + opened.cause());
+  if (!write_and_close(opened.fd, bytes, size))
+    return failed(draft, std::string("cannot be written: ") + std::strerror(errno));
   fs::rename(draft, file, error);
   if (error) return failed(file, "cannot be named so: " + error.message());
   return Done{};
@@ -87,7 +101,7 @@ Job job_at(const SynthOptions& o, std::int64_t index) {
 Status make_image(const SynthOptions& o, const Job& job, const fs::path& root) {
   const fs::path file = root / job.file();
   std::error_code ignored;
-  if (fs::exists(file, ignored)) return Done{};
+  if (fs::is_regular_file(fs::symlink_status(file, ignored))) return Done{};
   const std::uint64_t index =
       static_cast<std::uint64_t>(job.label) << 32 | static_cast<std::uint32_t>(job.number);
   Random random(o.seed, static_cast<std::uint64_t>(job.split), index, Purpose::synth);

@@ -4,6 +4,7 @@
 
 #include "run/plan/run_plan.hpp"
 #include "run/data/synth.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -45,7 +46,7 @@ PlanData assumed_data(const Config& c, const ImageCounts& given) {
     d.classes = imagenet.classes;
     d.train_images = imagenet.train;
     d.val_images = imagenet.val;
-    d.source = "ImageNet's numbers: " + c.data.train.string() + " is not there";
+    d.source = "ImageNet's numbers: " + printable(c.data.train.string()) + " is not there";
   }
   if (c.data.classes > 0 && !given.train && c.data.classes < d.classes) {
     const auto share = [&](std::uint64_t images) {

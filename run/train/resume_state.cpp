@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "base/printable.hpp"
+
 namespace sluice {
 namespace {
 
@@ -51,7 +53,7 @@ Result<ResumeState> resume_state(const Snapshot& checkpoint) {
     return read(checkpoint.state);
   } catch (const std::exception& error) {  // of the JSON library, or ours
     return Error{"resume", checkpoint.source,
-                 std::string("does not say all that is needed to go on from it: ") + error.what(),
+                 "does not say all that is needed to go on from it: " + printable(error.what()),
                  "take another checkpoint, or start from its weights (model.weights)"};
   }
 }

@@ -18,6 +18,19 @@ TEST_CASE("printable: what a terminal would obey becomes visible, other text sta
   CHECK(printable("\u202egepj.exe\u2069 \u2028 \uffff") == "\\u{202e}gepj.exe\\u{2069} \\u{2028} \\u{ffff}");
 }
 
+TEST_CASE("printable: all that turns the direction of writing becomes visible, its neighbours stay") {
+  for (const char* turning : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
+                              "\u2066", "\u2067", "\u2068", "\u2069"}) {
+    CAPTURE(turning);
+    CHECK(printable(turning).starts_with("\\u{"));
+    CHECK(printable_lines(turning).starts_with("\\u{"));
+  }
+  CHECK(printable("\u061c\u200e\u200f") == "\\u{061c}\\u{200e}\\u{200f}");
+  // Digits, letters and joiners on either side of them, which scripts need.
+  for (const char* kept : {"\u061b", "\u061d", "\u200c", "\u200d", "\u2010", "\u202f", "\u2065", "\u05d0"})
+    CHECK(printable(kept) == kept);
+}
+
 TEST_CASE("printable: bytes that are not UTF-8 are told one by one") {
   CHECK(printable("a\xff\x80z") == "a\\xff\\x80z");
   CHECK(printable("cut \xe5\xad") == "cut \\xe5\\xad");

@@ -60,6 +60,9 @@ TEST_CASE("thread limit: of errors, those of threads alone say which limit it is
   CHECK_FALSE(has(told.text(), "temporarily unavailable"));
   CHECK(as_error("train", std::runtime_error("other")).text() == "train: other");
   CHECK(as_error("", std::runtime_error("other")).text() == "other");
+  // filesystem_error quotes names that others gave.
+  CHECK(as_error("train", std::runtime_error("a\nerror: lost\x1b[2J")).text() ==
+        "train: a\\nerror: lost\\x1b[2J");
 }
 
 TEST_CASE("thread limit: threads that can be made are made, and gone again") {

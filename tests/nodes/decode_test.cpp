@@ -13,7 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/jpegs.hpp"
+#include "nodes/jpeg/source.hpp"
+#include "tests/support/odd_jpegs.hpp"
 
 using namespace sluice;
 using namespace sluice::test;
@@ -146,6 +147,52 @@ TEST_CASE("an image beyond data.max_pixels is refused by its header, whatever it
   const DecodeOutcome outcome = decode_with(decoder, vast, true, {}, plenty, out);
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause == "65535 x 65535 pixels, more than data.max_pixels (178956970)");
+}
+
+TEST_CASE("scans are bounded by the blocks they go over, whatever the file says in a few bytes") {
+  CHECK(most_blocks(1) == std::uint64_t{1} << 25);
+  CHECK(most_blocks(60'000) >= 500 * std::uint64_t{60'000});       // small: the number of scans alone counts
+  CHECK(most_blocks(8'400'000) == 32 * std::uint64_t{8'400'000});  // 179 megapixels in three components
+  CHECK(most_blocks(200'000'000) == 32 * std::uint64_t{200'000'000});  // the largest there is
+
+  // 512 x 512 blocks: 128 times. Its own six scans are followed by empty ones of 14 bytes and a few runs.
+  constexpr std::uint64_t rows = 512, most = (std::uint64_t{1} << 25) / (rows * rows);
+  const Bytes whole =
+      make_jpeg({.size = {4096, 4096}, .components = 1, .h = 1, .v = 1, .progressive = true, .flat = true});
+  const auto with_scans = [&](std::uint64_t scans) {
+    std::vector<Segment> all = segments_of(whole);
+    std::vector<std::size_t> begins;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].marker == 0xDA) begins.push_back(i);
+    REQUIRE(begins.size() == 6);
+    // The third is the first one of the higher frequencies. Where all are zero it may be of all bits as well.
+    std::vector<Segment> empty(all.begin() + static_cast<std::ptrdiff_t>(begins[1]) + 1,
+                               all.begin() + static_cast<std::ptrdiff_t>(begins[2]) + 1);
+    REQUIRE(empty.back().bytes[9] == 0x02);
+    empty.back().bytes[9] = 0;
+    for (std::uint64_t n = begins.size(); n < scans; ++n)
+      all.insert(all.end() - 1, empty.begin(), empty.end());
+    return join(all);
+  };
+  const DecodeOptions options{.out = 32, .resize = 32, .max_scratch = plenty};
+  const auto rows_of = [&](const Bytes& jpeg, std::string& cause) {
+    JpegDecoder decoder;
+    Bytes out(32 * 32 * 3);
+    std::uint64_t asked = 0;
+    const DecodeOutcome outcome = decode_sample(decoder, in_pieces(jpeg), false, streams(7), options, plenty,
+                                                out.data(), [&] { return ++asked, false; });
+    const Error* error = std::get_if<Error>(&outcome);
+    cause = error ? error->cause : done(outcome) ? "" : "not settled";
+    return asked;
+  };
+  std::string cause;
+  CHECK(rows_of(with_scans(most), cause) > most * rows);
+  CHECK(cause == "");
+  const Bytes hostile = with_scans(480);
+  CHECK(hostile.size() < 200'000);
+  // Asked with each row of blocks: no row of a scan too many is gone over.
+  CHECK(rows_of(hostile, cause) < (most + 1) * rows);
+  CHECK(cause == "too many scans for its size");
 }
 
 TEST_CASE("a stop is heeded in the midst of an image, wherever the time goes") {

@@ -217,7 +217,7 @@ TEST_CASE("a directory named config.toml is called that") {
     const Ended ended = place.run(words);
     INFO(ended.err);
     CHECK(ended.code == 2);
-    CHECK(has(ended.err, "config.toml: cannot be read: Is a directory"));
+    CHECK(has(ended.err, "config.toml: cannot be read: is a folder, not a file"));
   }
   // In a run folder.
   REQUIRE(place.train({"--set", "log.name=a", "--set", "train.epochs=1"}).code == 0);

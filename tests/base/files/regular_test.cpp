@@ -51,6 +51,12 @@ TEST_CASE("regular file: what is none is named and never waited for") {
   CHECK(cause(open_regular(folder.path().c_str())) == "is a folder, not a file");
   CHECK(cause(open_regular((folder / "none").c_str())) == "No such file or directory");
 
+  CHECK(cause(open_stream(plain.c_str())).empty());
+  CHECK(cause(open_stream(fifo.c_str())).empty());
+  CHECK(cause(open_stream("/dev/zero")).empty());
+  CHECK(cause(open_stream(bound.c_str())) == "is a socket, not a file");
+  CHECK(cause(open_stream(folder.path().c_str())) == "is a folder, not a file");
+
   for (const int flags : {O_WRONLY, O_RDWR | O_APPEND, O_WRONLY | O_CREAT | O_TRUNC}) {
     CHECK(cause(open_for_writing(plain.c_str(), flags)).empty());
     CHECK(cause(open_for_writing("/dev/null", flags)).empty());

@@ -246,6 +246,31 @@ TEST_CASE("pipeline: a stage that throws at its first, middle or last item ends 
   }
 }
 
+TEST_CASE("pipeline: what an exception quotes forges no line") {
+  const Watchdog dog("quoting exceptions");
+  const std::runtime_error quoting("no such file [a\nerror: lost]");
+  for (const int where : {0, 1, 2, 3}) {
+    CAPTURE(where);
+    FakeRun run;
+    run.epochs = 1000;
+    run.on_read = [&](const Ticket& t) {
+      if (where == 0 && t.index == 20) throw quoting;
+    };
+    run.on_decode = [&](const Ticket& t) {
+      if (where == 1 && t.index == 20) throw quoting;
+    };
+    run.on_step = [&](const Batch& b) {
+      if (where == 2 && b.number == 2) throw quoting;
+      nap(500);
+    };
+    const RunEnd end = run.run([&](Pipeline&) {
+      if (where == 3) throw quoting;
+    });
+    REQUIRE(end.failure);
+    CHECK(end.failure->cause == "no such file [a\\nerror: lost]");
+  }
+}
+
 TEST_CASE("pipeline: an exception that is not a std::exception is caught too") {
   const Watchdog dog("odd exception");
   FakeRun run;

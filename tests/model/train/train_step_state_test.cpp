@@ -51,6 +51,13 @@ TEST_CASE("step: a run that goes on from a checkpoint repeats its losses bit for
   const Status refused = other->restore(*read);
   REQUIRE_FALSE(refused);
   CHECK(has(refused.error().text(), "2 classes"));
+
+  Snapshot forged = *read;
+  forged.arch = "resnet\x1b[2J\nerror: lost";
+  for (const Status& told : {other->restore(forged), Step::would_restore(options, forged)}) {
+    REQUIRE_FALSE(told);
+    CHECK(has(told.error().cause, "holds a resnet\\x1b[2J\\nerror: lost with 2 classes"));
+  }
 }
 
 TEST_CASE("step: what restore will refuse is known before there is a step") {

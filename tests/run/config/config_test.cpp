@@ -179,7 +179,7 @@ TEST_CASE("a file that is not there, or is a folder, is an error that names it")
   REQUIRE(none.errors.size() == 1);
   CHECK(
       none.errors[0].text().starts_with("config: no/such.toml: cannot be read: No such file or directory; "));
-  CHECK(load_config(".").errors.at(0).cause == "cannot be read: Is a directory");
+  CHECK(load_config(".").errors.at(0).cause == "cannot be read: is a folder, not a file");
   CHECK(load_config("no/such.toml", std::vector<std::string>{"train.x=1"}).errors.size() == 2);
 }
 

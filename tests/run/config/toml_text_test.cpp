@@ -10,6 +10,7 @@
 #include "run/config/config.hpp"
 #include "run/plan/machine_file.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/watchdog.hpp"
 
 using namespace sluice;
 using test::TemporaryFolder;
@@ -23,10 +24,13 @@ std::string repeated(std::string_view part, int times) {
 }
 
 // What is wrong, or "".
-std::string refusal(const std::string& text, std::vector<std::string> sets = {}) {
+std::string refusal(const Loaded& loaded) {
   std::string all;
-  for (const Error& error : parse_config(text, "c.toml", sets).errors) all += error.text() + "\n";
+  for (const Error& error : loaded.errors) all += error.text() + "\n";
   return all;
+}
+std::string refusal(const std::string& text, std::vector<std::string> sets = {}) {
+  return refusal(parse_config(text, "c.toml", sets));
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -74,27 +78,68 @@ TEST_CASE("toml text: a NUL byte in any text is refused where it stands") {
 }
 
 TEST_CASE("toml text: a configuration may come through a pipe, up to a limit") {
+  const test::Watchdog watchdog("reading configurations");
   const TemporaryFolder folder;
-  const std::string fifo = folder / "pipe";
-  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
-  const auto piped = [&](const std::string& text) {
+  const auto piped = [&](const std::string& text, const char* names) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     std::thread writer([&] {
-      const int fd = open(fifo.c_str(), O_WRONLY);
       for (std::size_t at = 0; at < text.size();) {
-        const ssize_t put = write(fd, text.data() + at, text.size() - at);
+        const ssize_t put = write(ends[1], text.data() + at, text.size() - at);
         if (put <= 0) break;
         at += static_cast<std::size_t>(put);
       }
-      close(fd);
+      close(ends[1]);
     });
-    Loaded loaded = load_config(fifo);
+    Loaded loaded = load_config(names + std::to_string(ends[0]));
     writer.join();
+    close(ends[0]);
     return loaded;
   };
-  CHECK(piped(sound).errors.empty());
-  CHECK(piped(sound).config.data.train == "t");
+  const std::string large = sound + repeated("# more than a pipe holds\n", 10'000);
+  for (const char* names : {"/dev/fd/", "/proc/self/fd/", "/dev/../dev/fd/"}) {
+    CHECK(piped(large, names).errors.empty());
+    CHECK(piped(sound, names).config.data.train == "t");
+  }
   const Loaded endless = load_config("/dev/zero");
   REQUIRE(endless.errors.size() == 1);
   CHECK(has(endless.errors[0].text(), "/dev/zero: cannot be read: more than 8 MiB"));
-  CHECK(has(load_config(folder.path()).errors[0].text(), "Is a directory"));
+  CHECK(has(load_config(folder.path()).errors[0].text(), "is a folder, not a file"));
+}
+
+TEST_CASE("toml text: a FIFO, a socket or a device among files is refused by name and never waited for") {
+  const test::Watchdog watchdog("refusing configurations");
+  const TemporaryFolder folder(std::filesystem::temp_directory_path());
+  const TemporaryFolder shared("/dev/shm");  // below /dev, but anybody may write there
+  for (const TemporaryFolder* place : {&folder, &shared}) {
+    const std::string fifo = *place / "fifo.toml", link = *place / "link.toml", tty = *place / "tty.toml";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    std::filesystem::create_symlink("fifo.toml", link);
+    std::filesystem::create_symlink("/dev/zero", tty);
+    for (const std::string& name : {fifo, link}) {
+      CHECK(has(refusal(load_config(name)), name + ": cannot be read: is a FIFO, not a file"));
+      const Result<PlanMachine> machine = load_machine(name);
+      REQUIRE_FALSE(machine);
+      CHECK(machine.error().cause == "cannot be read: is a FIFO, not a file");
+    }
+    CHECK(has(refusal(load_config(tty)), "is a device, not a file"));
+    // Also while somebody holds it open for writing, and never writes.
+    const int held = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(held >= 0);
+    CHECK(has(refusal(load_config(fifo)), "is a FIFO, not a file"));
+    close(held);
+  }
+}
+
+TEST_CASE("toml text: a FIFO that was made the input is read to its end, though its writer has left") {
+  const test::Watchdog watchdog("reading what was left");
+  const TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const int in = open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+            out = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(write(out, sound.data(), sound.size()) == static_cast<ssize_t>(sound.size()));
+  close(out);
+  CHECK(load_config("/dev/fd/" + std::to_string(in)).config.data.train == "t");
+  close(in);
 }

@@ -1,6 +1,7 @@
 #include "run/data/synth.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "run/data/synth_image.hpp"
+#include "tests/support/watchdog.hpp"
 
 using namespace sluice;
 namespace fs = std::filesystem;
@@ -172,6 +174,22 @@ TEST_CASE("an interrupted tree is finished by the next call") {
   REQUIRE(synth(small(torn)));
   CHECK(files(torn) == files(scratch.path / "whole"));
   CHECK(fs::last_write_time(torn / "train/n00000000/n00000000_0.JPEG") == kept);  // not made again
+}
+
+TEST_CASE("what stands in the way of a tree's files is replaced, not waited for or written through") {
+  const test::Watchdog watchdog("making a tree");
+  const Scratch scratch;
+  REQUIRE(synth(small(scratch.path / "whole")));
+  const fs::path partial = scratch.path / "new.partial", precious = scratch.path / "precious";
+  fs::create_directories(partial / "train/n00000001");
+  fs::copy(scratch.path / "whole/synth.json", partial / "synth.json");
+  std::ofstream(precious) << "precious";
+  for (const char* fifo : {"train/n00000001/n00000001_2.JPEG.tmp", "train/n00000001/n00000001_3.JPEG"})
+    REQUIRE(mkfifo((partial / fifo).c_str(), 0600) == 0);
+  fs::create_symlink(precious, partial / "train/n00000001/n00000001_1.JPEG.tmp");
+  REQUIRE(synth(small(scratch.path / "new")));
+  CHECK(files(scratch.path / "new") == files(scratch.path / "whole"));
+  CHECK(fs::file_size(precious) == 8);
 }
 
 TEST_CASE("what was begun with other options is begun anew") {
