@@ -1,8 +1,9 @@
 #include "run/train/fork.hpp"
 
+#include "base/files/durable.hpp"
+#include "base/files/record_lines.hpp"
 #include "run/train/bad_images.hpp"
 #include "run/train/run_folder.hpp"
-#include "base/files/durable.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -41,7 +42,7 @@ Status carry_quarantine(const ForkOptions& o) {
     return copied;
   for (int rank = o.world;; ++rank) {
     const fs::path file = o.from / quarantine_name(rank);
-    const Result<std::unique_ptr<InputFile>> there = open_records(file);
+    const Result<std::unique_ptr<RecordLines>> there = RecordLines::open("resume", file);
     if (!there) return there.error();
     if (!*there) return Done{};
     if (Status copied = copy_quarantine(file, o.to / quarantine_name(rank), o.next); !copied) return copied;
@@ -85,8 +86,11 @@ std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
 }
 
 std::string origin_of(const fs::path& run) {
-  InputFile in((run / "config.toml").string());
-  for (std::string line; std::getline(in, line) && line.starts_with('#');)
+  const Result<std::unique_ptr<RecordLines>> lines = RecordLines::open("resume", run / "config.toml");
+  if (!lines || !*lines) return {};
+  std::string line;
+  for (Result<bool> more = (*lines)->next(line); more && *more && line.starts_with('#');
+       more = (*lines)->next(line))
     if (line.starts_with(origin_start)) return line;
   return {};
 }
