@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "model/device/version.hpp"
 #include "run/config/config.hpp"
-#include "run/ending.hpp"
-#include "run/launch/place.hpp"
-#include "run/train/rate_search.hpp"
 #include "run/data/slow_storage.hpp"
 #include "run/data/synth.hpp"
 #include "run/data/synth_tree.hpp"
-#include "model/device/version.hpp"
+#include "run/ending.hpp"
+#include "run/launch/place.hpp"
+#include "run/train/rate_search.hpp"
 
 namespace sluice {
 

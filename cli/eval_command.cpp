@@ -2,14 +2,14 @@
 #include <cstdio>
 #include <iostream>
 
-#include "run/train/batch_run.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "cli/commands.hpp"
+#include "cli/screen_log.hpp"
+#include "model/weights/weights_file.hpp"
+#include "run/train/batch_run.hpp"
 #include "run/train/figures.hpp"
 #include "run/train/interval.hpp"
-#include "base/json_text.hpp"
-#include "cli/screen_log.hpp"
-#include "base/printable.hpp"
-#include "model/weights/weights_file.hpp"
 
 namespace sluice {
 namespace {
@@ -114,14 +114,15 @@ void print(const Evaluation& evaluation, const EvalArguments& asked) {
 int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
-  Result<Snapshot> weights = read_weights(asked.checkpoint, asked.averaged);
-  if (!weights) {
-    complain(weights.error());
-    return exit_usage;
-  }
   Result<BatchRun> run = BatchRun::validation(*config);
   if (!run) {
     complain(run.error());
+    return exit_usage;
+  }
+  Result<Snapshot> weights =
+      read_weights(asked.checkpoint, asked.averaged, {.arch = config->model.arch, .classes = run->classes()});
+  if (!weights) {
+    complain(weights.error());
     return exit_usage;
   }
   const std::unique_ptr<Log> log = screen_log();

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/commands.hpp"
 #include "base/printable.hpp"
+#include "cli/commands.hpp"
 #include "model/weights/weights_file.hpp"
 
 namespace sluice {

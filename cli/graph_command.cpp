@@ -9,13 +9,13 @@
 #include <iostream>
 #include <sstream>
 
-#include "cli/commands.hpp"
-#include "run/plan/run_plan.hpp"
-#include "graph/figures/dot.hpp"
-#include "base/printable.hpp"
-#include "base/files/regular.hpp"
 #include "base/files/durable.hpp"
+#include "base/files/regular.hpp"
+#include "base/printable.hpp"
+#include "cli/commands.hpp"
+#include "graph/figures/dot.hpp"
 #include "model/train/train_step.hpp"
+#include "run/plan/run_plan.hpp"
 
 extern char** environ;
 

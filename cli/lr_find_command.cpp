@@ -5,15 +5,15 @@
 #include <iostream>
 #include <limits>
 
-#include "run/train/batch_run.hpp"
-#include "cli/commands.hpp"
-#include "run/train/interval.hpp"
 #include "base/json_text.hpp"
+#include "base/printable.hpp"
+#include "cli/commands.hpp"
 #include "cli/draw/plot.hpp"
 #include "cli/screen_log.hpp"
-#include "run/config/step_options.hpp"
-#include "base/printable.hpp"
 #include "model/weights/weights_file.hpp"
+#include "run/config/step_options.hpp"
+#include "run/train/batch_run.hpp"
+#include "run/train/interval.hpp"
 
 namespace sluice {
 namespace {

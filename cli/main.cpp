@@ -7,10 +7,10 @@
 #include <iostream>
 #include <optional>
 
-#include "cli/commands.hpp"
-#include "base/process/descriptors.hpp"
 #include "base/printable.hpp"
+#include "base/process/descriptors.hpp"
 #include "base/thread_limit.hpp"
+#include "cli/commands.hpp"
 
 namespace {
 

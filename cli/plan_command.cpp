@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/commands.hpp"
 #include "base/json_text.hpp"
-#include "run/plan/plan.hpp"
+#include "cli/commands.hpp"
 #include "model/train/train_step.hpp"
+#include "run/plan/plan.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
+#include "cli/commands.hpp"
 #include "cli/draw/plot.hpp"
-#include "run/plan/run_plan.hpp"
-#include "run/config/step_options.hpp"
 #include "model/train/schedule.hpp"
+#include "run/config/step_options.hpp"
+#include "run/plan/run_plan.hpp"
 
 namespace sluice {
 namespace {

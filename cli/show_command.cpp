@@ -2,15 +2,15 @@
 #include <cstdio>
 #include <span>
 
+#include "base/files/durable.hpp"
+#include "base/printable.hpp"
 #include "cli/commands.hpp"
 #include "cli/draw/lettering.hpp"
 #include "cli/draw/npy.hpp"
-#include "run/plan/run_plan.hpp"
+#include "graph/flow/pipeline.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_image.hpp"
-#include "graph/flow/pipeline.hpp"
-#include "base/files/durable.hpp"
-#include "base/printable.hpp"
+#include "run/plan/run_plan.hpp"
 
 namespace sluice {
 namespace {

@@ -4,18 +4,18 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/thread_limit.hpp"
 #include "cli/commands.hpp"
-#include "run/launch/launch.hpp"
-#include "run/train/memory_watch.hpp"
-#include "run/launch/rank_watch.hpp"
-#include "run/launch/signals.hpp"
-#include "run/train/setup.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "graph/figures/dot.hpp"
 #include "graph/flow/pipeline.hpp"
-#include "base/thread_limit.hpp"
 #include "model/device/cpu_memory.hpp"
 #include "nodes/record/tensorboard.hpp"
+#include "run/launch/launch.hpp"
+#include "run/launch/rank_watch.hpp"
+#include "run/launch/signals.hpp"
+#include "run/train/memory_watch.hpp"
+#include "run/train/setup.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

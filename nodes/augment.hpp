@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "nodes/image/crop.hpp"
 #include "base/random.hpp"
+#include "nodes/image/crop.hpp"
 
 namespace sluice {
 

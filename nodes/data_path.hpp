@@ -8,9 +8,9 @@
 #include "graph/flow/stages.hpp"
 #include "nodes/augment.hpp"
 #include "nodes/decode.hpp"
-#include "nodes/source/folder.hpp"
 #include "nodes/read.hpp"
 #include "nodes/sampler.hpp"
+#include "nodes/source/folder.hpp"
 
 namespace sluice {
 

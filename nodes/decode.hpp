@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <variant>
 
+#include "base/random.hpp"
 #include "base/result.hpp"
 #include "nodes/image/crop.hpp"
 #include "nodes/jpeg/decoder.hpp"
-#include "base/random.hpp"
 
 namespace sluice {
 

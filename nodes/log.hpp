@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.hpp"
 #include "base/files/line.hpp"
+#include "base/result.hpp"
 #include "nodes/record/metrics.hpp"
 #include "nodes/record/progress.hpp"
 

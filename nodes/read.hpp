@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/function_ref.hpp"
-#include "graph/memory/sample.hpp"
 #include "graph/flow/stop.hpp"
+#include "graph/memory/sample.hpp"
 
 namespace sluice {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "graph/flow/stages.hpp"
-#include "nodes/record/metrics.hpp"
 #include "model/device/upload_ring.hpp"
+#include "nodes/record/metrics.hpp"
 
 namespace sluice {
 

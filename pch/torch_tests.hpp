@@ -2,7 +2,7 @@
 #ifndef SLUICE_PCH_TORCH_TESTS_HPP
 #define SLUICE_PCH_TORCH_TESTS_HPP
 
-#include "pch/torch.hpp"
 #include "pch/tests.hpp"
+#include "pch/torch.hpp"
 
 #endif

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <new>
 
-#include "run/plan/run_plan.hpp"
-#include "run/data/synth.hpp"
 #include "graph/flow/pipeline.hpp"
+#include "run/data/synth.hpp"
+#include "run/plan/run_plan.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/watchdog.hpp"
 

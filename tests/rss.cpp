@@ -9,10 +9,10 @@
 #include <fstream>
 #include <thread>
 
-#include "run/plan/run_plan.hpp"
-#include "run/data/synth.hpp"
-#include "graph/flow/pipeline.hpp"
 #include "base/text.hpp"
+#include "graph/flow/pipeline.hpp"
+#include "run/data/synth.hpp"
+#include "run/plan/run_plan.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 #include "tests/support/watchdog.hpp"

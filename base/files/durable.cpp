@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable.hpp"
 #include "base/files/regular.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.hpp"
 #include "base/files/append.hpp"
+#include "base/result.hpp"
 
 namespace sluice {
 

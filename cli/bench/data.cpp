@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "run/train/data_only.hpp"
+#include "graph/flow/pipeline.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
-#include "graph/flow/pipeline.hpp"
-#include "base/text.hpp"
+#include "run/train/data_only.hpp"
 
 namespace sluice {
 namespace {

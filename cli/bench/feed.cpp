@@ -11,13 +11,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "run/train/data_only.hpp"
-#include "run/launch/signals.hpp"
-#include "run/data/slow_storage.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "graph/flow/pipeline.hpp"
-#include "base/text.hpp"
+#include "run/data/slow_storage.hpp"
+#include "run/launch/signals.hpp"
+#include "run/train/data_only.hpp"
 
 namespace sluice {
 namespace {

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/commands.hpp"
-#include "run/plan/fit.hpp"
-#include "run/plan/run_plan.hpp"
-#include "run/config/step_options.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/thread_limit.hpp"
-#include "base/random.hpp"
+#include "cli/commands.hpp"
+#include "run/config/step_options.hpp"
+#include "run/plan/fit.hpp"
+#include "run/plan/run_plan.hpp"
 
 namespace sluice {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "model/device/version.hpp"
 #include "run/launch/checklist.hpp"
 #include "run/plan/gpu_driver.hpp"
-#include "model/device/version.hpp"
 
 namespace sluice {
 

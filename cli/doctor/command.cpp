@@ -2,6 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/doctor/build.hpp"
 #include "cli/doctor/device.hpp"
@@ -11,9 +13,7 @@
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/step.hpp"
 #include "cli/doctor/storage.hpp"
-#include "base/json_text.hpp"
 #include "run/launch/rendezvous.hpp"
-#include "base/text.hpp"
 
 namespace sluice {
 namespace {

@@ -1,8 +1,8 @@
 // Doctor's words on a sample of images of both splits.
 #pragma once
 
-#include "run/launch/checklist.hpp"
 #include "run/data/image_sample.hpp"
+#include "run/launch/checklist.hpp"
 
 namespace sluice {
 

@@ -1,8 +1,8 @@
 // One real optimiser step of a configuration: data path, device and network as in a run.
 #pragma once
 
-#include "run/train/batch_run.hpp"
 #include "run/launch/checklist.hpp"
+#include "run/train/batch_run.hpp"
 
 namespace sluice {
 

@@ -1,9 +1,9 @@
 // Doctor's words on storage: what the read figures of a data set's own files mean for a run.
 #pragma once
 
-#include "run/launch/checklist.hpp"
-#include "run/data/storage_probe.hpp"
 #include "nodes/source/folder.hpp"
+#include "run/data/storage_probe.hpp"
+#include "run/launch/checklist.hpp"
 
 namespace sluice {
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <span>
 
-#include "cli/draw/axis.hpp"
-#include "base/printable.hpp"
 #include "base/files/durable.hpp"
+#include "base/printable.hpp"
+#include "cli/draw/axis.hpp"
 
 namespace sluice {
 namespace {

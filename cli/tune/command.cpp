@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/files/durable.hpp"
+#include "base/json_text.hpp"
 #include "base/process/child.hpp"
 #include "cli/commands.hpp"
-#include "run/plan/fit.hpp"
-#include "base/json_text.hpp"
-#include "run/launch/signals.hpp"
 #include "cli/tune/plan.hpp"
 #include "cli/tune/table.hpp"
-#include "base/files/durable.hpp"
 #include "model/train/train_step.hpp"
+#include "run/launch/signals.hpp"
+#include "run/plan/fit.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

@@ -1,9 +1,9 @@
 // Whether a setting fits into memory by the plan: what does not is never tried.
 #pragma once
 
+#include "cli/tune/search.hpp"
 #include "run/plan/machine.hpp"
 #include "run/plan/run_plan.hpp"
-#include "cli/tune/search.hpp"
 
 namespace sluice {
 

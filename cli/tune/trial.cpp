@@ -7,12 +7,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "run/train/batch_run.hpp"
-#include "cli/commands.hpp"
 #include "base/json_text.hpp"
-#include "run/config/step_options.hpp"
+#include "cli/commands.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "model/device/device.hpp"
+#include "run/config/step_options.hpp"
+#include "run/train/batch_run.hpp"
 
 namespace sluice {
 namespace {

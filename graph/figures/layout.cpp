@@ -1,7 +1,7 @@
 #include "graph/figures/layout.hpp"
 
-#include "graph/memory/chunks.hpp"
 #include "base/text.hpp"
+#include "graph/memory/chunks.hpp"
 
 namespace sluice {
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <vector>
 
-#include "graph/memory/chunks.hpp"
-#include "graph/flow/gate.hpp"
 #include "graph/figures/layout.hpp"
+#include "graph/flow/gate.hpp"
 #include "graph/flow/stages.hpp"
+#include "graph/memory/chunks.hpp"
 
 namespace sluice {
 

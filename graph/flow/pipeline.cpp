@@ -10,10 +10,10 @@
 #include <variant>
 
 #include "base/background.hpp"
-#include "graph/flow/admission.hpp"
-#include "graph/flow/queue.hpp"
 #include "base/thread_limit.hpp"
 #include "base/tsan.hpp"
+#include "graph/flow/admission.hpp"
+#include "graph/flow/queue.hpp"
 #include "graph/flow/workers.hpp"
 
 namespace sluice {

@@ -11,9 +11,9 @@
 
 #include "base/function_ref.hpp"
 #include "graph/figures/registry.hpp"
-#include "graph/memory/sample.hpp"
 #include "graph/figures/stats.hpp"
 #include "graph/flow/stop.hpp"
+#include "graph/memory/sample.hpp"
 
 namespace sluice {
 

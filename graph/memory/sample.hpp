@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "base/result.hpp"
+#include "graph/flow/ticket.hpp"
 #include "graph/memory/chunks.hpp"
 #include "graph/memory/pieces.hpp"
-#include "base/result.hpp"
 #include "graph/memory/slots.hpp"
-#include "graph/flow/ticket.hpp"
 
 namespace sluice {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/text.hpp"
 #include "graph/memory/chunks.hpp"
 #include "graph/memory/sample.hpp"
 #include "graph/memory/slots.hpp"
-#include "base/text.hpp"
 
 namespace sluice {
 namespace {

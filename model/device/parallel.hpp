@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "pch/torch.hpp"
 #include "model/ranks/ranks.hpp"
 #include "model/ranks/reduce_trace.hpp"
+#include "pch/torch.hpp"
 
 namespace sluice {
 

@@ -1,8 +1,8 @@
 #include "model/network/resnet.hpp"
 
 #include "model/network/gemm_conv.hpp"
-#include "model/network/shape.hpp"
 #include "model/network/recompute.hpp"
+#include "model/network/shape.hpp"
 #include "model/network/sync_norm.hpp"
 
 namespace sluice {

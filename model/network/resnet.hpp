@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "pch/torch.hpp"
 #include "model/network/sync_norm.hpp"
+#include "pch/torch.hpp"
 
 namespace sluice {
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "model/ranks/heartbeat.hpp"
-#include "pch/torch.hpp"
 #include "model/ranks/ranks.hpp"
 #include "model/ranks/sockets.hpp"
+#include "pch/torch.hpp"
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>

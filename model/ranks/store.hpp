@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "model/ranks/listener.hpp"
-#include "pch/torch.hpp"
 #include "model/ranks/ranks.hpp"
+#include "pch/torch.hpp"
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 

@@ -2,8 +2,8 @@
 // it. A label of -1 marks an image that does not count.
 #pragma once
 
-#include "pch/torch.hpp"
 #include "model/train/mix.hpp"
+#include "pch/torch.hpp"
 
 namespace sluice {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/weights/checkpoint_file.hpp"
-#include "model/train/mix.hpp"
 #include "model/device/upload_ring.hpp"
+#include "model/train/mix.hpp"
+#include "model/weights/checkpoint_file.hpp"
 
 namespace sluice {
 

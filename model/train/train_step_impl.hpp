@@ -4,22 +4,22 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.hpp"
+#include "model/device/parallel.hpp"
+#include "model/device/vram.hpp"
 #include "model/network/activations.hpp"
+#include "model/network/resnet.hpp"
+#include "model/network/sync_norm.hpp"
 #include "model/train/average.hpp"
 #include "model/train/capture.hpp"
-#include "model/weights/checkpoint.hpp"
 #include "model/train/input.hpp"
 #include "model/train/loss.hpp"
-#include "model/device/parallel.hpp"
 #include "model/train/precision.hpp"
-#include "model/network/resnet.hpp"
 #include "model/train/scaler.hpp"
 #include "model/train/sgd.hpp"
 #include "model/train/step_inputs.hpp"
-#include "model/network/sync_norm.hpp"
-#include "model/device/vram.hpp"
-#include "base/printable.hpp"
 #include "model/train/train_step.hpp"
+#include "model/weights/checkpoint.hpp"
 
 namespace sluice {
 

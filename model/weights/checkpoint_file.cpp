@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/printable.hpp"
+#include "base/bounded_json.hpp"
 #include "base/checksum.hpp"
 #include "base/files/durable.hpp"
-#include "model/weights/header_json.hpp"
-#include "model/network/shape.hpp"
 #include "base/files/source.hpp"
+#include "base/printable.hpp"
+#include "model/network/shape.hpp"
 
 namespace sluice {
 namespace {
@@ -22,7 +22,6 @@ constexpr std::string_view magic = "SLUICECK";
 constexpr int version = 1;
 constexpr std::size_t alignment = 64;
 constexpr std::size_t sum_size = sizeof(std::uint64_t);
-constexpr std::size_t most_tensors = 20'000;        // they are looked up by name, one by one
 constexpr std::uint64_t longest_header = 64 << 20;  // it holds the run's configuration
 
 struct Prefix {
@@ -61,8 +60,9 @@ std::uint64_t most_bytes(const std::string& arch, std::int64_t classes) {
   const ResNetKind* kind = resnet_kind(arch);
   if (kind == nullptr || classes < 0 || classes > most_classes) return other;
   const NetworkShape shape = network_shape(*kind);
-  return static_cast<std::uint64_t>(
+  const auto needed = static_cast<std::uint64_t>(
       other + copies * widest * (shape.parameters(classes) + shape.statistics() + shape.norms()));
+  return std::min(needed, most_weights);
 }
 
 // Fills the snapshot's entries from the header, before anything vouches for it. The tensors follow each other
@@ -71,6 +71,7 @@ Status take_header(const nlohmann::json& header, const std::filesystem::path& pa
                    Snapshot& snapshot) {
   try {
     snapshot.arch = header.at("arch");
+    if (snapshot.arch.size() > longest_name) return refusal(path, "damaged: its header tells no network");
     snapshot.classes = header.at("classes");
     snapshot.state = header.at("state");
     if (header.at("tensors").size() > most_tensors)
@@ -79,6 +80,9 @@ Status take_header(const nlohmann::json& header, const std::filesystem::path& pa
     for (const nlohmann::json& entry : header.at("tensors")) {
       StoredTensor tensor{entry.at("name"), entry.at("dtype"), entry.at("shape"), entry.at("offset"), 0};
       const auto size = tensor_size(tensor.dtype, tensor.shape);
+      if (tensor.name.size() > longest_name)
+        return refusal(path,
+                       "damaged: its header has a name of " + std::to_string(tensor.name.size()) + " bytes");
       if (!size || tensor.offset < end || tensor.offset > data_size || *size > data_size - tensor.offset)
         return refusal(path, "its tensor " + tensor.name + " has an impossible type, shape or place");
       tensor.bytes = *size;
@@ -96,6 +100,19 @@ Status take_header(const nlohmann::json& header, const std::filesystem::path& pa
     return refusal(path, std::string("its header cannot be read: ") + error.what());
   }
   return Done{};
+}
+
+// How the header tells of another network than the caller's; empty if it does not.
+std::string other_network(const Snapshot& snapshot, const Expected& expected) {
+  const auto was = [](const char* what, const auto& then, const auto& now) {
+    return std::string(what) + " was " + nlohmann::json(then).dump() + " and is now " +
+           nlohmann::json(now).dump();
+  };
+  if (!expected.arch.empty() && snapshot.arch != expected.arch)
+    return was("arch", snapshot.arch, expected.arch);
+  if (expected.classes != 0 && snapshot.classes != expected.classes)
+    return was("classes", snapshot.classes, expected.classes);
+  return "";
 }
 
 // Through the whole file in small pieces; nothing if it cannot be read.
@@ -121,11 +138,13 @@ std::size_t dtype_size(std::string_view dtype) {
 
 std::optional<std::size_t> tensor_size(std::string_view dtype, const std::vector<std::int64_t>& shape) {
   std::size_t size = dtype_size(dtype);
-  if (size == 0) return {};
+  if (size == 0 || shape.size() > most_dimensions) return {};
   for (const std::int64_t extent : shape)
     if (extent < 0 || __builtin_mul_overflow(size, static_cast<std::size_t>(extent), &size)) return {};
   return size;
 }
+
+std::size_t Snapshot::room_for(std::size_t bytes) { return aligned(bytes); }
 
 std::span<std::byte> Snapshot::add(std::string name, std::string dtype, std::vector<std::int64_t> shape) {
   const std::size_t size = tensor_size(dtype, shape).value_or(0);
@@ -164,7 +183,9 @@ Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& p
   return replace_file("checkpoint", path, parts);
 }
 
-Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damaged) {
+namespace {
+
+Result<Snapshot> read(const std::filesystem::path& path, const Expected& expected, bool* damaged) {
   const auto tell = [&](bool is) {
     if (damaged != nullptr) *damaged = is;
   };
@@ -197,25 +218,36 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   std::uint64_t stored = 0;
   if (!file->get(text.data(), text.size()) || !file->read(size - sum_size, &stored, sum_size)) return cut();
   const auto wrong_sum = [&] { return refusal(path, "damaged: the checksum does not fit its content"); };
-  const nlohmann::json header = parse_header(text);
+  // For a file that is not taken: whether that is what was written, told without holding its content. One
+  // that is larger than any checkpoint is not read for it.
+  const auto other = [&](const std::string& cause, const std::string& hint, std::uint64_t most) {
+    if (size <= most) {
+      const std::optional<std::uint64_t> sum = checksum_of(*file);
+      if (!sum) return cut();
+      if (*sum != stored) return wrong_sum();
+    }
+    tell(false);
+    return refusal(path, cause, hint);
+  };
+  const nlohmann::json header = parse_object(text);
   if (header.is_discarded()) return refusal(path, "damaged: its header cannot be read");
   if (const auto found = header.find("version"); found == header.end() || *found != version) {
-    // Whether that is what was written can be told of every version, and without holding its content.
-    const std::optional<std::uint64_t> sum = checksum_of(*file);
-    if (!sum) return cut();
-    if (*sum != stored) return wrong_sum();
-    tell(false);
-    return refusal(
-        path,
-        "its header tells format version " +
-            (found != header.end() && found->is_number_integer() ? std::to_string(found->get<std::int64_t>())
-                                                                 : "of another kind") +
-            ", this program reads version " + std::to_string(version),
-        "use the program that wrote it");
+    const bool told = found != header.end() && found->is_number_integer();
+    return other("its header tells format version " +
+                     (told ? std::to_string(found->get<std::int64_t>()) : "of another kind") +
+                     ", this program reads version " + std::to_string(version),
+                 "use the program that wrote it", most_weights);
   }
   Snapshot snapshot;
   const std::uint64_t data_size = size - sizeof prefix - text.size() - sum_size;
   if (Status taken = take_header(header, path, data_size, snapshot); !taken) return taken.error();
+  if (const std::string cause = other_network(snapshot, expected); !cause.empty())
+    return other(cause, "take the configuration it was made with",
+                 most_bytes(expected.arch.empty() ? snapshot.arch : expected.arch, expected.classes));
+  if (Status fits = fits_memory("checkpoint", path, data_size, expected.memory); !fits) {
+    tell(false);
+    return fits.error();
+  }
   snapshot.data.resize(data_size);
   if (!file->get(snapshot.data.data(), snapshot.data.size())) return cut();
   Checksum sum;
@@ -226,6 +258,19 @@ Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damage
   tell(false);
   snapshot.source = path.string();
   return snapshot;
+}
+
+}  // namespace
+
+Result<Snapshot> read_checkpoint(const std::filesystem::path& path, const Expected& expected, bool* damaged) {
+  try {
+    return read(path, expected, damaged);
+  } catch (const std::bad_alloc&) {
+    if (damaged != nullptr) *damaged = false;
+    return no_memory("checkpoint", path);
+  } catch (const std::exception& error) {
+    return refusal(path, error.what());
+  }
 }
 
 }  // namespace sluice

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/weights/limits.hpp"
 
 namespace sluice {
 
@@ -39,7 +40,9 @@ struct Snapshot {
   std::vector<std::byte> data;
   std::string source;  // the file it was read from; empty if it was not
 
-  // Appends a tensor's entry and the room for it.
+  // Appends a tensor's entry and the room for it. Whoever knows what is to come reserves `data` first, so
+  // much for each tensor: growing piece by piece would hold everything twice for a moment.
+  [[nodiscard]] static std::size_t room_for(std::size_t bytes);
   std::span<std::byte> add(std::string name, std::string dtype, std::vector<std::int64_t> shape);
   [[nodiscard]] const StoredTensor* find(std::string_view name) const;
   [[nodiscard]] std::span<const std::byte> bytes(const StoredTensor& tensor) const;
@@ -52,13 +55,19 @@ struct Snapshot {
 [[nodiscard]] std::optional<std::size_t> tensor_size(std::string_view dtype,
                                                      const std::vector<std::int64_t>& shape);
 
-// No network here comes near it: weights of others, which tell no network, are refused above it.
-constexpr std::uint64_t most_weights = std::uint64_t{8} << 30;
+// What the caller knows of the file before it reads it.
+struct Expected {
+  std::string arch = {};     // empty: any network
+  std::int64_t classes = 0;  // 0: any number of them
+  std::uint64_t memory = memory_for_weights();
+};
 
 Status write_checkpoint(const Snapshot& snapshot, const std::filesystem::path& path);
 // Refuses a file that is cut off, changed in any bit, or of another format, and tells which. `damaged` tells
 // whether the content is to blame: not so where the file cannot be read, or is of another version. The header
-// is judged first: what it tells of must be the rest of the file, and no more than its network can need.
-Result<Snapshot> read_checkpoint(const std::filesystem::path& path, bool* damaged = nullptr);
+// is judged first: what it tells of must be the rest of the file, no more than its network can need, and fit
+// into the memory; only then room is made for it.
+Result<Snapshot> read_checkpoint(const std::filesystem::path& path, const Expected& expected = {},
+                                 bool* damaged = nullptr);
 
 }  // namespace sluice

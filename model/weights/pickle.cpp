@@ -9,6 +9,7 @@ namespace {
 using Kind = PickleValue::Kind;
 
 // Bounds the memory that a small file can ask for. A network with its optimiser has some thousands of values.
+// Whatever an instruction leaves behind counts, since some make a pointer or a mark of a single byte.
 constexpr std::size_t most_values = 1'000'000;
 
 // The stack machine that a pickle is written for. After a failure it goes on with empty values until the
@@ -64,10 +65,22 @@ class Machine {
   }
 
   PickleValue* make(Kind kind, std::int64_t number = 0, std::string text = {}) {
-    spent_ += 1 + text.size() / 64;
+    spent_ += text.size() / 64;
     made_.values.push_back({kind, number, std::move(text), {}, {}});
-    stack_.push_back(&made_.values.back());
+    push(&made_.values.back());
     return stack_.back();
+  }
+  void push(PickleValue* value) {
+    ++spent_;
+    stack_.push_back(value);
+  }
+  void mark() {
+    ++spent_;
+    marks_.push_back(stack_.size());
+  }
+  void keep(std::uint32_t index) {
+    ++spent_;
+    memo_[index] = top();
   }
   PickleValue* pop() {
     if (stack_.size() > (marks_.empty() ? 0 : marks_.back())) {
@@ -148,12 +161,14 @@ class Machine {
   void append(std::vector<const PickleValue*> items) {
     PickleValue* list = top();
     if (list->kind != Kind::sequence && list->kind != Kind::call) return fail("appends to what is no list");
+    spent_ += items.size();
     if (list->kind == Kind::sequence) list->items.insert(list->items.end(), items.begin(), items.end());
   }
   void set(const std::vector<const PickleValue*>& items) {
     PickleValue* into = top();
     if ((into->kind != Kind::dictionary && into->kind != Kind::call) || items.size() % 2 != 0)
       return fail("sets an entry of what is no dictionary");
+    spent_ += items.size();
     for (std::size_t i = 0; i < items.size(); i += 2) into->entries.emplace_back(items[i], items[i + 1]);
   }
   void sequence(std::vector<const PickleValue*> items) { make(Kind::sequence)->items = std::move(items); }
@@ -161,7 +176,7 @@ class Machine {
   bool container(std::uint8_t code) {
     switch (code) {
       case '(':
-        return marks_.push_back(stack_.size()), true;
+        return mark(), true;
       case ')':
       case ']':
       case 0x8f:
@@ -230,7 +245,7 @@ class Machine {
   void get(std::uint32_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end()) return fail("refers to a value that it has not kept");
-    stack_.push_back(found->second);
+    push(found->second);
   }
 
   bool stack(std::uint8_t code) {
@@ -240,13 +255,11 @@ class Machine {
       case 0x95:
         return take(8), true;  // frame
       case 'q':
-        return memo_[number<std::uint8_t>()] = top(), true;
+        return keep(number<std::uint8_t>()), true;
       case 'r':
-        return memo_[number<std::uint32_t>()] = top(), true;
-      case 0x94: {
-        const auto next = static_cast<std::uint32_t>(memo_.size());
-        return memo_[next] = top(), true;
-      }
+        return keep(number<std::uint32_t>()), true;
+      case 0x94:
+        return keep(static_cast<std::uint32_t>(memo_.size())), true;
       case 'h':
         return get(number<std::uint8_t>()), true;
       case 'j':
@@ -256,7 +269,7 @@ class Machine {
       case '1':
         return pop_marked(), true;
       case '2':
-        return stack_.push_back(top()), true;
+        return push(top()), true;
       default:
         return false;
     }
@@ -265,7 +278,7 @@ class Machine {
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
   Pickle made_;
-  std::size_t spent_ = 0;  // values, with text and copied items counted in
+  std::size_t spent_ = 0;  // values, text, and all that refers to them
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint32_t, PickleValue*> memo_;

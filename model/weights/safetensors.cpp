@@ -6,10 +6,10 @@
 #include <charconv>
 #include <system_error>
 
-#include "base/printable.hpp"
+#include "base/bounded_json.hpp"
 #include "base/files/durable.hpp"
-#include "model/weights/header_json.hpp"
 #include "base/files/source.hpp"
+#include "base/printable.hpp"
 
 namespace sluice {
 namespace {
@@ -72,6 +72,8 @@ bool take_numbers(const nlohmann::json& from, auto& into) {
 
 Result<Entry> take_entry(const std::filesystem::path& path, const std::string& name,
                          const nlohmann::json& from) {
+  if (name.size() > longest_name)
+    return refusal(path, "holds a name of " + std::to_string(name.size()) + " bytes");
   const auto refuse = [&](const std::string& cause, const std::string& hint = "export it again") {
     return refusal(path, "its tensor " + name + " " + cause, hint);
   };
@@ -105,9 +107,11 @@ void take_metadata(const nlohmann::json& from, Snapshot& into) {
 // The tensors in the order of their bytes, known to cover the data exactly once.
 Result<std::vector<Entry>> take_header(const std::filesystem::path& path, const std::string& text,
                                        std::uint64_t data_size, Snapshot& into) {
-  const nlohmann::json header = parse_header(text);
+  const nlohmann::json header = parse_object(text);
   if (!header.is_object())
     return refusal(path, "its header is not a JSON object: damaged, or another format");
+  if (header.size() > most_tensors + 1)  // and metadata
+    return refusal(path, "holds more than " + std::to_string(most_tensors) + " tensors");
   std::vector<Entry> entries;
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
@@ -133,7 +137,7 @@ Result<std::vector<Entry>> take_header(const std::filesystem::path& path, const 
   return entries;
 }
 
-Result<Snapshot> read(const std::filesystem::path& path) {
+Result<Snapshot> read(const std::filesystem::path& path, std::uint64_t memory) {
   Result<SourceFile> file = SourceFile::open("weights", path);
   if (!file) return file.error();
   const std::uint64_t size = file->size();
@@ -152,9 +156,10 @@ Result<Snapshot> read(const std::filesystem::path& path) {
   weights.source = path.string();
   auto entries = take_header(path, header, size - sizeof header_size - header_size, weights);
   if (!entries) return entries.error();
-  if (size > most_weights)
-    return refusal(path, std::to_string(size) + " bytes, more than any network here has",
-                   "save the weights alone");
+  std::uint64_t total = 0;
+  for (const Entry& entry : *entries) total += Snapshot::room_for(entry.end - entry.begin);
+  if (const Status fits = fits_memory("weights", path, total, memory); !fits) return fits.error();
+  weights.data.reserve(total);
   for (Entry& entry : *entries) {
     const auto room = weights.add(std::move(entry.name), std::move(entry.dtype), std::move(entry.shape));
     if (!file->get(room.data(), room.size())) return cut();
@@ -177,11 +182,13 @@ Status write_safetensors(const Snapshot& weights, const std::filesystem::path& p
   return write_output("weights", path, parts);
 }
 
-Result<Snapshot> read_safetensors(const std::filesystem::path& path) {
+Result<Snapshot> read_safetensors(const std::filesystem::path& path, std::uint64_t memory) {
   try {
-    return read(path);
-  } catch (const std::exception& error) {  // memory, above all
-    return refusal(path, error.what(), "");
+    return read(path, memory);
+  } catch (const std::bad_alloc&) {
+    return no_memory("weights", path);
+  } catch (const std::exception& error) {
+    return refusal(path, error.what());
   }
 }
 

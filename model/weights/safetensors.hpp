@@ -11,6 +11,7 @@ namespace sluice {
 
 Status write_safetensors(const Snapshot& weights, const std::filesystem::path& path);
 // Refuses a file whose header is not exactly covered by its data, or that holds a type we do not know.
-Result<Snapshot> read_safetensors(const std::filesystem::path& path);
+Result<Snapshot> read_safetensors(const std::filesystem::path& path,
+                                  std::uint64_t memory = memory_for_weights());
 
 }  // namespace sluice

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/printable.hpp"
+#include "model/weights/limits.hpp"
 
 namespace sluice {
 namespace {
@@ -66,6 +68,12 @@ void put_tensor(std::string& to, const StoredTensor& tensor, std::size_t storage
 
 // Reading.
 
+// Of a text of any length, what a message has room for.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t most = 200;
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
 std::string describe(const PickleValue& value) {
   switch (value.kind) {
     case Kind::none:
@@ -81,9 +89,9 @@ std::string describe(const PickleValue& value) {
     case Kind::dictionary:
       return "a dictionary";
     case Kind::global:
-      return "the name " + value.text;
+      return "the name " + shortened(value.text);
     case Kind::call:
-      return "a " + value.text;
+      return "a " + shortened(value.text);
     case Kind::persistent:
       return "a storage";
   }
@@ -117,6 +125,7 @@ bool is_call(const PickleValue& value, std::string_view function, std::size_t ar
 }
 
 bool take_numbers(const PickleValue& from, std::vector<std::int64_t>& into) {
+  if (from.items.size() > most_dimensions) return false;  // before they are copied
   for (const PickleValue* item : from.items) {
     if (item->kind != Kind::integer || !item->text.empty() || item->number < 0) return false;
     into.push_back(item->number);
@@ -135,7 +144,7 @@ bool take_storage(const PickleValue& from, StridedTensor& into) {
   // Files from before the zip format may name a part of a storage here, which nothing writes any more.
   const bool whole = id.size() < 6 || id[5]->kind == Kind::none;
   if (id[0]->text != "storage" || type == std::end(types) || id[2]->kind != Kind::text ||
-      id[4]->kind != Kind::integer || !whole)
+      id[2]->text.size() > longest_name || id[4]->kind != Kind::integer || !whole)
     return false;
   into.dtype = type->ours;
   into.storage = id[2]->text;
@@ -158,6 +167,8 @@ bool fits(const StridedTensor& t) {
 }
 
 Result<StridedTensor> take_tensor(const std::string& name, const PickleValue& from) {
+  if (name.size() > longest_name)
+    return refusal("holds a name of " + std::to_string(name.size()) + " bytes: " + shortened(name));
   const PickleValue* value = &from;
   for (const char* wrapper :
        {"torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"})
@@ -214,11 +225,16 @@ std::string pickle_state_dict(const Snapshot& weights) {
 
 Result<std::vector<StridedTensor>> find_tensors(const PickleValue& root) {
   if (!is_dictionary(root)) return refusal("holds " + describe(root) + ", not a dictionary of tensors");
+  const auto& entries = inner_dictionary(root).entries;
+  if (entries.size() > most_tensors)
+    return refusal("holds more than " + std::to_string(most_tensors) + " tensors");
   std::vector<StridedTensor> tensors;
-  for (const auto& [key, value] : inner_dictionary(root).entries) {
+  std::unordered_set<std::string_view> names;
+  for (const auto& [key, value] : entries) {
     if (key->kind != Kind::text) return refusal("holds a dictionary whose keys are not all names");
     Result<StridedTensor> tensor = take_tensor(key->text, *value);
     if (!tensor) return tensor.error();
+    if (!names.insert(key->text).second) return refusal("holds " + key->text + " more than once");
     tensors.push_back(std::move(*tensor));
   }
   if (tensors.empty()) return refusal("holds no tensors");
@@ -228,15 +244,21 @@ Result<std::vector<StridedTensor>> find_tensors(const PickleValue& root) {
 Result<Snapshot> gather(const std::vector<StridedTensor>& tensors, const StorageReader& read,
                         std::size_t limit) {
   std::unordered_map<std::string, int> users;
-  std::size_t total = 0;
+  std::size_t total = 0, copied = 0;
+  const auto add = [&](std::size_t& to, const std::optional<std::size_t>& bytes) {
+    return bytes && !__builtin_add_overflow(to, *bytes, &to) && to <= limit;
+  };
   for (const StridedTensor& tensor : tensors) {
     // A storage counts as well as its tensors: many may be open at once.
-    if (++users[tensor.storage] == 1) total += tensor_size(tensor.dtype, {tensor.count}).value_or(limit);
-    total += tensor_size(tensor.dtype, tensor.shape).value_or(limit);
-    if (total > limit) return refusal("its tensors would take far more memory than the file has bytes");
+    const bool first = ++users[tensor.storage] == 1;
+    const auto bytes = tensor_size(tensor.dtype, tensor.shape);
+    if ((first && !add(total, tensor_size(tensor.dtype, {tensor.count}))) || !add(total, bytes))
+      return refusal("its tensors would take far more memory than the file has bytes");
+    copied += Snapshot::room_for(*bytes);
   }
   std::unordered_map<std::string, std::vector<std::byte>> open;  // until their last user is done
   Snapshot weights;
+  weights.data.reserve(copied);
   for (const StridedTensor& tensor : tensors) {
     const std::size_t bytes = static_cast<std::size_t>(tensor.count) * dtype_size(tensor.dtype);
     auto storage = open.find(tensor.storage);

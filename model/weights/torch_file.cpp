@@ -1,8 +1,5 @@
 #include "model/weights/torch_file.hpp"
 
-#include <c10/util/Exception.h>
-#include <caffe2/serialize/inline_container.h>
-
 #include <cerrno>
 #include <map>
 #include <system_error>
@@ -16,29 +13,12 @@
 namespace sluice {
 namespace {
 
-using caffe2::serialize::PyTorchStreamWriter;
-
 constexpr std::size_t longest_pickle = 16 << 20;
 constexpr std::size_t most_growth = 8;  // names may share a storage, but not all of them
 
 Error refusal(const std::filesystem::path& path, const std::string& cause,
               std::string hint = "save model.state_dict() with torch.save") {
   return Error{"weights", path.string(), printable(cause), std::move(hint)};
-}
-
-// Runs what may throw from within libtorch.
-template <class T>
-Result<T> guarded(const std::filesystem::path& path, auto&& work) {
-  try {
-    Result<T> result = work();
-    if (!result && result.error().subject.empty()) result.error().subject = path.string();
-    return result;
-  } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();  // a sentence that tells, others that guess
-    return refusal(path, "damaged: " + text.substr(0, text.find(". ")));
-  } catch (const std::exception& error) {
-    return refusal(path, error.what(), "");
-  }
 }
 
 // The entries of a zip file, which lie in one folder of any name.
@@ -72,7 +52,7 @@ class Archive {
   std::string folder_;
 };
 
-Result<Snapshot> read(const std::filesystem::path& path) {
+Result<Snapshot> read(const std::filesystem::path& path, std::uint64_t memory) {
   const Result<SourceFile> source = SourceFile::open("weights", path);
   if (!source) return source.error();
   const std::uint64_t size = source->size();
@@ -97,42 +77,23 @@ Result<Snapshot> read(const std::filesystem::path& path) {
   const auto storage = [&](const std::string& key, std::size_t bytes) {
     return file.read("data/" + key, bytes);
   };
-  Result<Snapshot> weights = gather(*tensors, storage, std::min(most_growth * size, most_weights));
+  Result<Snapshot> weights = gather(*tensors, storage, std::min(most_growth * size, memory));
   if (weights) weights->source = path.string();
   return weights;
 }
 
-Result<std::string> zip_of(const Snapshot& weights) {
-  std::string zip;
-  PyTorchStreamWriter writer([&](const void* bytes, std::size_t size) {
-    zip.append(static_cast<const char*>(bytes), size);
-    return size;
-  });
-  const std::string pickle = pickle_state_dict(weights);
-  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
-  writer.writeRecord("byteorder", "little", 6);
-  for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
-    const auto bytes = weights.bytes(weights.tensors[i]);
-    writer.writeRecord("data/" + std::to_string(i), bytes.data(), bytes.size());
-  }
-  writer.writeEndOfFile();
-  return zip;
-}
-
 }  // namespace
 
-Status write_torch_file(const Snapshot& weights, const std::filesystem::path& path) {
-  for (const StoredTensor& tensor : weights.tensors)
-    if (dtype_size(tensor.dtype) == 0)
-      return refusal(path, "cannot hold " + tensor.name + " of type " + tensor.dtype, "");
-  const Result<std::string> zip = guarded<std::string>(path, [&] { return zip_of(weights); });
-  if (!zip) return zip.error();
-  const std::span<const std::byte> part = std::as_bytes(std::span(*zip));
-  return write_output("weights", path, {&part, 1});
-}
-
-Result<Snapshot> read_torch_file(const std::filesystem::path& path) {
-  return guarded<Snapshot>(path, [&] { return read(path); });
+Result<Snapshot> read_torch_file(const std::filesystem::path& path, std::uint64_t memory) {
+  try {
+    Result<Snapshot> result = read(path, memory);
+    if (!result && result.error().subject.empty()) result.error().subject = path.string();
+    return result;
+  } catch (const std::bad_alloc&) {
+    return no_memory("weights", path);
+  } catch (const std::exception& error) {
+    return refusal(path, error.what());
+  }
 }
 
 }  // namespace sluice

@@ -12,6 +12,7 @@ namespace sluice {
 Status write_torch_file(const Snapshot& weights, const std::filesystem::path& path);
 // Names, types and values as they are, row-major whatever their strides; see find_tensors() for what it may
 // hold. Nothing in the file is ever executed.
-Result<Snapshot> read_torch_file(const std::filesystem::path& path);
+Result<Snapshot> read_torch_file(const std::filesystem::path& path,
+                                 std::uint64_t memory = memory_for_weights());
 
 }  // namespace sluice

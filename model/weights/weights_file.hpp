@@ -18,7 +18,8 @@ Status can_write_weights(const Snapshot& checkpoint, bool averaged, const std::f
 // Gives tensors named "model.<torchvision name>", whatever "module.", "model." or "_orig_mod." Python has put
 // before them. f16 and bf16 come as f32; all other types, and names that are missing or too many, are left
 // to copy_in(). `arch` and `classes` are empty and 0 where the file does not tell. `averaged` is for
-// checkpoints only.
-Result<Snapshot> read_weights(const std::filesystem::path& file, bool averaged = false);
+// checkpoints only, and so are arch and classes of what is expected.
+Result<Snapshot> read_weights(const std::filesystem::path& file, bool averaged = false,
+                              const Expected& expected = {});
 
 }  // namespace sluice

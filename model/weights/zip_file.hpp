@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "base/result.hpp"
 #include "base/files/source.hpp"
+#include "base/result.hpp"
 
 namespace sluice {
 

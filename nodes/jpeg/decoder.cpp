@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/jpeg/huffman.hpp"
-#include "nodes/jpeg/source.hpp"
-#include "nodes/jpeg/resample.hpp"
 #include "base/reuse.hpp"
+#include "nodes/jpeg/huffman.hpp"
+#include "nodes/jpeg/resample.hpp"
+#include "nodes/jpeg/source.hpp"
 
 namespace sluice {
 namespace {

@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/function_ref.hpp"
-#include "graph/memory/pieces.hpp"
 #include "base/result.hpp"
+#include "graph/memory/pieces.hpp"
 #include "nodes/image/crop.hpp"
 #include "nodes/jpeg/resample_kernels.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "graph/memory/pieces.hpp"
 #include "base/result.hpp"
+#include "graph/memory/pieces.hpp"
 #include "nodes/image/crop.hpp"
 
 namespace sluice {

@@ -12,7 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/files/regular.hpp"
+#include "base/bounded_json.hpp"
+#include "base/files/record_lines.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -163,19 +164,19 @@ Status EventFile::write(const Record& record) {
 // can only forget both, so the one that stays is written anew.
 Status EventFile::tell_again(const fs::path& kept, std::int64_t step, bool whole) {
   const std::string wanted = "\"step\":" + std::to_string(step);
-  InputFile in(kept.string());
-  if (!in.opened() && !in.missing()) return Error{"log", kept.string(), in.cause(), ""};
-  for (std::string line; std::getline(in, line);) {
+  const Result<std::unique_ptr<RecordLines>> lines = RecordLines::open("log", kept);
+  if (!lines) return lines.error();
+  if (!*lines) return Done{};
+  for (std::string line;;) {
+    const Result<bool> more = (*lines)->next(line);
+    if (!more) return more.error();
+    if (!*more) return Done{};
     if (!whole && line.find(wanted) == std::string::npos) continue;  // most lines need no parsing
-    const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
-    if (!parsed.is_object()) continue;
-    const nlohmann::json at = parsed.value("step", nlohmann::json());
-    if (!at.is_number_integer() || (!whole && at != step)) continue;
-    if (Status written = write(read_back(parsed, at.get<std::int64_t>())); !written) return written;
+    const nlohmann::json parsed = parse_object(line);
+    const auto at = parsed.find("step");
+    if (at == parsed.end() || !at->is_number_integer() || (!whole && *at != step)) continue;
+    if (Status written = write(read_back(parsed, at->get<std::int64_t>())); !written) return written;
   }
-  if (in.read_error() != 0)
-    return Error{"log", kept.string(), std::strerror(in.read_error()), "check the disk"};
-  return Done{};
 }
 
 bool has_events(const fs::path& folder) {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/result.hpp"
 #include "base/files/append.hpp"
+#include "base/result.hpp"
 #include "nodes/record/metrics.hpp"
 
 namespace sluice {

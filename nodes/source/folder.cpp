@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "nodes/source/listing.hpp"
 #include "base/random.hpp"
+#include "nodes/source/listing.hpp"
 
 namespace sluice {
 namespace {

@@ -4,11 +4,11 @@
 #include <map>
 #include <set>
 
-#include "run/config/rules.hpp"
-#include "run/config/value.hpp"
 #include "base/nearest.hpp"
-#include "run/config/toml_text.hpp"
 #include "base/printable.hpp"
+#include "run/config/rules.hpp"
+#include "run/config/toml_text.hpp"
+#include "run/config/value.hpp"
 
 namespace sluice {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "run/config/units.hpp"
 #include "base/result.hpp"
+#include "run/config/units.hpp"
 
 namespace sluice {
 

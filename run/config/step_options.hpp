@@ -1,9 +1,9 @@
 // What a configuration tells the training step.
 #pragma once
 
-#include "run/config/config.hpp"
 #include "model/train/schedule.hpp"
 #include "model/train/train_step.hpp"
+#include "run/config/config.hpp"
 
 namespace sluice {
 

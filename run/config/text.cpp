@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "run/config/keys.hpp"
 #include "base/printable.hpp"
+#include "run/config/keys.hpp"
 
 namespace sluice {
 namespace {

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "run/data/synth_image.hpp"
 #include "base/files/regular.hpp"
+#include "run/data/synth_image.hpp"
 
 namespace sluice {
 namespace {

@@ -31,7 +31,8 @@ Status make_synth_tree(const Config& config) {
   const fs::path train = config.data.train.lexically_normal(), val = config.data.val.lexically_normal();
   if (train.parent_path() != val.parent_path() || train.filename() != "train" || val.filename() != "val")
     return Error{"config", "data.synth",
-                 "can only make DIR/train and DIR/val, not " + printable(train.string()) + " and " + printable(val.string()),
+                 "can only make DIR/train and DIR/val, not " + printable(train.string()) + " and " +
+                     printable(val.string()),
                  "set data.train and data.val to such a pair"};
   SynthOptions options;
   options.dir = train.parent_path().string();

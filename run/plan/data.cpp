@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "run/plan/run_plan.hpp"
-#include "run/data/synth.hpp"
 #include "base/printable.hpp"
+#include "run/data/synth.hpp"
+#include "run/plan/run_plan.hpp"
 
 namespace sluice {
 namespace {

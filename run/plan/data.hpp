@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "run/config/config.hpp"
 #include "base/result.hpp"
 #include "nodes/data_path.hpp"
+#include "run/config/config.hpp"
 
 namespace sluice {
 

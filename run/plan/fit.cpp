@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "run/plan/plan.hpp"
 #include "model/device/device.hpp"
+#include "run/plan/plan.hpp"
 
 namespace sluice {
 

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/nearest.hpp"
+#include "base/printable.hpp"
 #include "run/config/toml_text.hpp"
 #include "run/config/units.hpp"
-#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "run/plan/machine.hpp"
 #include "base/result.hpp"
+#include "run/plan/machine.hpp"
 
 namespace sluice {
 

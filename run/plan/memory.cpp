@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "graph/memory/chunks.hpp"
 #include "base/text.hpp"
+#include "graph/memory/chunks.hpp"
 #include "model/network/activations.hpp"
 
 namespace sluice {

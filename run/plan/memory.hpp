@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "run/config/config.hpp"
 #include "graph/memory/split.hpp"
+#include "run/config/config.hpp"
 
 namespace sluice {
 

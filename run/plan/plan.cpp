@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "run/plan/advice.hpp"
-#include "run/config/step_options.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "run/config/step_options.hpp"
+#include "run/plan/advice.hpp"
 
 namespace sluice {
 namespace {

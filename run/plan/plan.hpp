@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "run/plan/machine_file.hpp"
 #include "run/plan/data.hpp"
+#include "run/plan/machine_file.hpp"
 #include "run/plan/run_plan.hpp"
 
 namespace sluice {

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstdio>
 
-#include "run/plan/plan.hpp"
-#include "base/text.hpp"
 #include "base/printable.hpp"
+#include "base/text.hpp"
+#include "run/plan/plan.hpp"
 
 namespace sluice {
 namespace {

@@ -2,12 +2,12 @@
 // out between TBB, I/O and torch, and where `"auto"` is settled.
 #pragma once
 
-#include "run/config/config.hpp"
-#include "run/plan/machine.hpp"
-#include "run/plan/memory.hpp"
 #include "graph/figures/layout.hpp"
 #include "model/ranks/place.hpp"
 #include "nodes/data_path.hpp"
+#include "run/config/config.hpp"
+#include "run/plan/machine.hpp"
+#include "run/plan/memory.hpp"
 
 namespace sluice {
 

@@ -1,13 +1,13 @@
 #include "run/train/bad_images.hpp"
 
 #include <cstdio>
-#include <cstring>
 #include <tuple>
 
+#include "base/bounded_json.hpp"
+#include "base/files/record_lines.hpp"
 #include "base/json_text.hpp"
-#include "run/train/run_folder.hpp"
 #include "base/printable.hpp"
-#include "base/files/regular.hpp"
+#include "run/train/run_folder.hpp"
 
 namespace sluice {
 namespace {
@@ -23,30 +23,30 @@ std::string hexadecimal(std::string_view bytes) {
   return text;
 }
 
-// How many lines of a list were written before batch `next`.
+// How many lines of a list were written before batch `next`. One that is none of ours stays where it is.
 Result<std::size_t> lines_before(const std::filesystem::path& file, const BatchPlan& next) {
   const auto position = [](std::uint64_t epoch, bool validation, std::uint64_t batch) {
     return std::tuple(epoch, validation, batch);
   };
   const auto end = position(next.epoch, next.split == Split::val, next.in_phase);
-  Result<std::unique_ptr<InputFile>> opened = open_records(file);
-  if (!opened) return opened.error();
+  const Result<std::unique_ptr<RecordLines>> lines = RecordLines::open("resume", file);
+  if (!lines) return lines.error();
   std::size_t keep = 0;
-  if (!*opened) return keep;
-  InputFile& in = **opened;
+  if (!*lines) return keep;
   const auto number = [](const nlohmann::json& j, const char* key) {
-    const nlohmann::json value = j.value(key, nlohmann::json());
-    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+    const auto value = j.find(key);
+    return value != j.end() && value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
   };
-  for (std::string line; std::getline(in, line); ++keep) {
-    const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
-    if (!j.is_object() ||
-        position(number(j, "epoch"), j.value("split", nlohmann::json()) == "val", number(j, "batch")) >= end)
-      break;
+  for (std::string line;; ++keep) {
+    const Result<bool> more = (*lines)->next(line);
+    if (!more) return more.error();
+    if (!*more) return keep;
+    const nlohmann::json j = parse_object(line);
+    if (!j.is_object()) continue;
+    const auto split = j.find("split");
+    if (position(number(j, "epoch"), split != j.end() && *split == "val", number(j, "batch")) >= end)
+      return keep;
   }
-  if (in.read_error() != 0)
-    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
-  return keep;
 }
 
 }  // namespace

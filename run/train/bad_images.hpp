@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "graph/memory/slots.hpp"
 #include "base/files/line.hpp"
+#include "graph/memory/slots.hpp"
 #include "nodes/sampler.hpp"
 
 namespace sluice {

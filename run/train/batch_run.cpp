@@ -4,13 +4,13 @@
 
 #include <iostream>
 
-#include "run/ending.hpp"
-#include "run/plan/fit.hpp"
-#include "run/launch/signals.hpp"
+#include "base/thread_limit.hpp"
+#include "graph/flow/pipeline.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_tree.hpp"
-#include "graph/flow/pipeline.hpp"
-#include "base/thread_limit.hpp"
+#include "run/ending.hpp"
+#include "run/launch/signals.hpp"
+#include "run/plan/fit.hpp"
 
 namespace sluice {
 

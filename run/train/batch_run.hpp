@@ -5,11 +5,11 @@
 #include <functional>
 #include <memory>
 
-#include "run/config/config.hpp"
-#include "nodes/upload.hpp"
-#include "run/plan/run_plan.hpp"
-#include "nodes/sampler.hpp"
 #include "model/train/train_step.hpp"
+#include "nodes/sampler.hpp"
+#include "nodes/upload.hpp"
+#include "run/config/config.hpp"
+#include "run/plan/run_plan.hpp"
 
 namespace sluice {
 

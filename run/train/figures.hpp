@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "nodes/record/metrics.hpp"
 #include "model/train/train_step.hpp"
+#include "nodes/record/metrics.hpp"
 
 namespace sluice {
 

@@ -1,8 +1,7 @@
 #include "run/train/fork.hpp"
 
-#include <cstring>
-
 #include "base/files/durable.hpp"
+#include "base/files/record_lines.hpp"
 #include "run/train/bad_images.hpp"
 #include "run/train/run_folder.hpp"
 
@@ -85,15 +84,17 @@ std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
 }
 
 Result<std::string> origin_of(const fs::path& run) {
-  const Result<std::unique_ptr<InputFile>> opened = open_records(run / "config.toml");
-  if (!opened) return opened.error();
-  if (!*opened) return std::string();
-  InputFile& in = **opened;
-  for (std::string line; std::getline(in, line) && line.starts_with('#');)
+  const fs::path file = run / "config.toml";
+  if (std::error_code none; !fs::is_regular_file(file, none)) return std::string();  // it is replaced
+  const Result<std::unique_ptr<RecordLines>> lines = RecordLines::open("resume", file);
+  if (!lines) return lines.error();
+  if (!*lines) return std::string();
+  for (std::string line;;) {
+    const Result<bool> more = (*lines)->next(line);
+    if (!more) return more.error();
+    if (!*more || !line.starts_with('#')) return std::string();
     if (line.starts_with(origin_start)) return line;
-  if (in.read_error() != 0)
-    return Error{"resume", (run / "config.toml").string(), std::strerror(in.read_error()), "check the disk"};
-  return std::string();
+  }
 }
 
 }  // namespace sluice

@@ -1,12 +1,12 @@
 #include "run/train/records.hpp"
 
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "run/train/run_folder.hpp"
+#include "base/bounded_json.hpp"
 #include "base/files/append.hpp"
+#include "base/files/record_lines.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -29,12 +29,12 @@ std::optional<Head> head_of(const std::string& line) {
 // How many records a line stands for. One that somebody else wrote is taken for one of ours.
 std::size_t weight_of(const std::optional<Head>& head, const std::string& line) {
   if (!head || (head->event != "gap" && head->event != "fork")) return 1;
-  const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
-  if (head->event == "fork" || !parsed.is_object()) return 0;
-  const nlohmann::json records = parsed.value("records", nlohmann::json());
-  if (!records.is_object() || !records.contains("missing")) return 0;
-  const nlohmann::json& missing = records["missing"];
-  return missing.is_number_unsigned() ? missing.get<std::size_t>() : 0;
+  if (head->event == "fork") return 0;
+  const nlohmann::json parsed = parse_object(line);
+  const auto records = parsed.find("records");
+  if (records == parsed.end() || !records->is_object()) return 0;
+  const auto missing = records->find("missing");
+  return missing != records->end() && missing->is_number_unsigned() ? missing->get<std::size_t>() : 0;
 }
 
 bool is_later(const std::optional<Head>& head, const RecordPosition& at) {
@@ -56,12 +56,14 @@ Error failure(const fs::path& path, const std::error_code& error) {
 }  // namespace
 
 Result<KeptRecords> kept_records(const fs::path& metrics, const RecordPosition& at) {
-  Result<std::unique_ptr<InputFile>> opened = open_records(metrics);
-  if (!opened) return opened.error();
+  const Result<std::unique_ptr<RecordLines>> lines = RecordLines::open("resume", metrics);
+  if (!lines) return lines.error();
   KeptRecords kept;
-  if (!*opened) return kept;
-  InputFile& in = **opened;
-  for (std::string line; std::getline(in, line) && !in.eof();) {
+  if (!*lines) return kept;
+  for (std::string line;;) {
+    const Result<bool> more = (*lines)->next(line);
+    if (!more) return more.error();
+    if (!*more) break;
     const std::optional<Head> head = head_of(line);
     const std::size_t weight = weight_of(head, line);
     if (is_later(head, at) || weight > at.records - kept.records) break;
@@ -71,8 +73,6 @@ Result<KeptRecords> kept_records(const fs::path& metrics, const RecordPosition& 
     ++kept.lines;
     if (head) kept.last_step = head->step;
   }
-  if (in.read_error() != 0)
-    return Error{"resume", metrics.string(), std::strerror(in.read_error()), "check the disk"};
   return kept;
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "model/train/train_step.hpp"
 #include "run/train/keeper.hpp"
 #include "run/train/records.hpp"
-#include "model/train/train_step.hpp"
 
 namespace sluice {
 

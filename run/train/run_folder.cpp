@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/files/durable.hpp"
+#include "base/files/record_lines.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -115,15 +116,16 @@ struct Start {
   std::uintmax_t bytes = 0;
 };
 Result<Start> first_lines(const fs::path& file, std::size_t lines) {
-  Result<std::unique_ptr<InputFile>> opened = open_records(file);
+  const Result<std::unique_ptr<RecordLines>> opened = RecordLines::open("resume", file);
   if (!opened) return opened.error();
   Start start;
   if (!*opened) return start;
-  InputFile& in = **opened;
-  for (std::string line; start.lines < lines && std::getline(in, line) && !in.eof(); ++start.lines)
+  for (std::string line; start.lines < lines; ++start.lines) {
+    const Result<bool> more = (*opened)->next(line);
+    if (!more) return more.error();
+    if (!*more) break;
     start.bytes += line.size() + 1;
-  if (in.read_error() != 0)
-    return Error{"resume", file.string(), std::strerror(in.read_error()), "check the disk"};
+  }
   return start;
 }
 
@@ -207,10 +209,11 @@ Result<bool> is_run_there(const fs::path& run) {
                "choose another log.name"};
 }
 
-Result<std::optional<Resume>> find_resume(const std::string& what, const fs::path& run) {
+Result<std::optional<Resume>> find_resume(const std::string& what, const fs::path& run,
+                                          const Expected& expected) {
   std::optional<Resume> found;
   if (what != "auto") {
-    Result<Snapshot> snapshot = read_checkpoint(what);
+    Result<Snapshot> snapshot = read_checkpoint(what, expected);
     if (!snapshot) return snapshot.error();
     found = Resume{std::move(*snapshot), {}};
     return found;
@@ -220,7 +223,7 @@ Result<std::optional<Resume>> find_resume(const std::string& what, const fs::pat
   if (!checkpoints) return checkpoints.error();
   for (const auto& [time, path] : *checkpoints) {
     bool is_damaged = false;
-    Result<Snapshot> snapshot = read_checkpoint(path, &is_damaged);
+    Result<Snapshot> snapshot = read_checkpoint(path, expected, &is_damaged);
     if (snapshot) {
       found = Resume{std::move(*snapshot), std::move(damaged)};
       return found;
@@ -242,13 +245,6 @@ Status set_aside(const fs::path& damaged) {
   fs::rename(damaged, aside, error);
   if (error) return Error{"resume", damaged.string(), "cannot be renamed: " + error.message(), ""};
   return Done{};
-}
-
-Result<std::unique_ptr<InputFile>> open_records(const fs::path& file) {
-  auto in = std::make_unique<InputFile>(file.string());
-  if (in->opened()) return in;
-  if (is_none(file)) return std::unique_ptr<InputFile>();  // a link to nowhere is not nothing
-  return Error{"resume", file.string(), in->cause(), "remove it, or start anew under another log.name"};
 }
 
 Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {

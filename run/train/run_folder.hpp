@@ -58,10 +58,8 @@ Status set_aside(const std::filesystem::path& damaged);
 // `what`: a checkpoint file, or "auto": the newest sound checkpoint of that run, nothing if it has none yet.
 // An error if all that are there are damaged, if one cannot be read, or if the folder cannot be listed.
 [[nodiscard]] Result<std::optional<Resume>> find_resume(const std::string& what,
-                                                        const std::filesystem::path& run);
-
-// To read a file of lines; nothing if it is not there. One that cannot be read is an error, not an empty one.
-[[nodiscard]] Result<std::unique_ptr<InputFile>> open_records(const std::filesystem::path& file);
+                                                        const std::filesystem::path& run,
+                                                        const Expected& expected = {});
 
 // Keeps the first so many lines; how many there were of them. A file that is not there has none.
 [[nodiscard]] Result<std::size_t> cut_lines(const std::filesystem::path& file, std::size_t lines);

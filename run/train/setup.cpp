@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <span>
 
-#include "run/train/bad_images.hpp"
-#include "run/plan/fit.hpp"
-#include "run/train/records.hpp"
-#include "run/train/run_folder.hpp"
-#include "run/config/same.hpp"
-#include "run/data/synth_tree.hpp"
+#include "base/checksum.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
 #include "base/thread_limit.hpp"
-#include "base/checksum.hpp"
-#include "model/ranks/heartbeat.hpp"
 #include "model/device/version.hpp"
+#include "model/ranks/heartbeat.hpp"
+#include "run/config/same.hpp"
+#include "run/data/synth_tree.hpp"
+#include "run/plan/fit.hpp"
+#include "run/train/bad_images.hpp"
+#include "run/train/records.hpp"
+#include "run/train/run_folder.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/files/durable.hpp"
+#include "base/files/regular.hpp"
 #include "base/printable.hpp"
 #include "model/device/version.hpp"
 #include "model/weights/weights_file.hpp"
@@ -29,6 +30,8 @@ void pass_over(RunStart& start, std::vector<Resume::Damaged> all) {
   }
 }
 
+Expected expected(const TrainerOptions& o) { return {.arch = o.config.model.arch, .classes = o.classes}; }
+
 bool same_moment(const nlohmann::json& a, const nlohmann::json& b) {
   for (const char* key : {"step", "validated", "records"})
     if (!a.contains(key) || !b.contains(key) || a[key] != b[key]) return false;
@@ -40,7 +43,7 @@ bool same_moment(const nlohmann::json& a, const nlohmann::json& b) {
 Result<RunStart> take_named(TrainerOptions& o, const fs::path& run, const std::string& file) {
   RunStart start;
   Result<std::unique_ptr<Descriptor>> lock = lock_run_folder(run);
-  Result<std::optional<Resume>> found = find_resume("auto", run);
+  Result<std::optional<Resume>> found = find_resume("auto", run, expected(o));
   nlohmann::json newest;
   std::vector<Resume::Damaged> passed_over;
   if (found && *found) {
@@ -48,7 +51,7 @@ Result<RunStart> take_named(TrainerOptions& o, const fs::path& run, const std::s
     passed_over = std::move((*found)->passed_over);
   }
   found = std::optional<Resume>();  // a checkpoint may be large: never two at once
-  found = find_resume(file, run);
+  found = find_resume(file, run, expected(o));
   if (!found) return found.error();
   o.resume = std::move((*found)->snapshot);
   if (!same_moment(o.resume->state, newest)) {
@@ -67,7 +70,7 @@ Result<RunStart> take_newest(TrainerOptions& o, const fs::path& run) {
   RunStart start;
   Result<std::unique_ptr<Descriptor>> lock = lock_run_folder(run);
   if (!lock) return lock.error();
-  Result<std::optional<Resume>> found = find_resume("auto", run);
+  Result<std::optional<Resume>> found = find_resume("auto", run, expected(o));
   if (!found) return found.error();
   start.lock = std::move(*lock);
   o.folder = run;

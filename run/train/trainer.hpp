@@ -1,6 +1,7 @@
 // What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, tells
 // the log, keeps checkpoints and knows the position to resume from. Free of torch: the network is behind
-// model/train/train_step. With several ranks, all do the same at the same batch, and rank 0 alone records and saves.
+// model/train/train_step. With several ranks, all do the same at the same batch, and rank 0 alone records and
+// saves.
 #pragma once
 
 #include <atomic>
@@ -9,17 +10,17 @@
 #include <optional>
 #include <vector>
 
-#include "run/train/bad_images.hpp"
-#include "run/config/config.hpp"
-#include "nodes/upload.hpp"
-#include "run/train/interval.hpp"
-#include "run/train/keeper.hpp"
 #include "graph/flow/stages.hpp"
 #include "model/ranks/ranks.hpp"
 #include "model/train/schedule.hpp"
+#include "model/train/train_step.hpp"
 #include "nodes/log.hpp"
 #include "nodes/sampler.hpp"
-#include "model/train/train_step.hpp"
+#include "nodes/upload.hpp"
+#include "run/config/config.hpp"
+#include "run/train/bad_images.hpp"
+#include "run/train/interval.hpp"
+#include "run/train/keeper.hpp"
 
 namespace sluice {
 

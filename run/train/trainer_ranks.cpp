@@ -4,9 +4,9 @@
 #include <csignal>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "run/launch/signals.hpp"
 #include "run/train/trainer.hpp"
-#include "base/printable.hpp"
 
 namespace sluice {
 

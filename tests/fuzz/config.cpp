@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "run/config/config.hpp"
 #include "run/plan/machine_file.hpp"
-#include "base/printable.hpp"
 
 namespace sluice::test {
 namespace {

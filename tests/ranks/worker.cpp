@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/random.hpp"
 #include "model/ranks/ranks.hpp"
 #include "model/ranks/reduce_trace.hpp"
-#include "base/random.hpp"
 #include "model/train/train_step.hpp"
 
 using namespace sluice;

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "model/device/device.hpp"
 #include "base/random.hpp"
+#include "model/device/device.hpp"
 
 namespace sluice::test {
 

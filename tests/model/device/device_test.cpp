@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "pch/torch.hpp"
 #include "model/device/upload_ring.hpp"
+#include "pch/torch.hpp"
 
 #include "tests/support/two_colours.hpp"
 

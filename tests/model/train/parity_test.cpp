@@ -2,8 +2,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/train/input.hpp"
 #include "model/network/resnet.hpp"
+#include "model/train/input.hpp"
 
 // After torch, which has a CHECK of its own.
 #include <doctest/doctest.h>

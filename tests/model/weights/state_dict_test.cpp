@@ -180,6 +180,65 @@ TEST_CASE("pickle: values may contain themselves, and a small file cannot ask fo
   CHECK(has(refusal(bomb), "more values"));
 }
 
+TEST_CASE("pickle: whatever an instruction leaves behind is counted") {
+  const auto many = [](const std::string& start, const std::string& part) {
+    std::string text = "\x80\x02" + start;
+    text.reserve(text.size() + part.size() * 1'100'000);
+    for (int i = 0; i < 1'100'000; ++i) text += part;
+    text += '.';
+    const auto read = read_pickle(std::as_bytes(std::span(text)));
+    return read ? "" : read.error().text();
+  };
+  CHECK(has(many("N", "2"), "more values"));                 // the same value again
+  CHECK(has(many("N", "("), "more values"));                 // marks
+  CHECK(has(many("N", "\x94"), "more values"));              // kept under a new number each
+  CHECK(has(many("Nq\x01", "h\x01"), "more values"));        // taken back
+  CHECK(has(many("}q\x01", "h\x01h\x01s"), "more values"));  // entries
+  CHECK(has(many("]q\x01",
+                 "h\x01"
+                 "a"),
+            "more values"));
+}
+
+TEST_CASE("state_dict: a tensor has no more than 64 dimensions, whoever shares its shape") {
+  const auto ones = [](std::size_t rank) { return "(K\x01" + std::string(rank - 1, '2') + "t"; };
+  const auto of_rank = [&](std::size_t rank) { return tensor("FloatStorage", 1, 0, ones(rank), ones(rank)); };
+  REQUIRE(gathered(dictionary("t", of_rank(64))));
+  CHECK(has(refusal(dictionary("t", of_rank(65))), "its tensor t has an impossible shape"));
+  // To copy as many values by strides of such a rank would take minutes.
+  const std::string wide = tensor("FloatStorage", 100, 0, "(" + std::string("Kd") + ones(100'000).substr(1),
+                                  "(K\x01" + std::string("K\x01") + std::string(99'999, '2') + "t");
+  CHECK(has(refusal(dictionary("t", wide)), "impossible shape"));
+  // One shape, made by repeating a value, for each of many names.
+  std::string shared = "}(" + word("a") + of_rank(100'000) + "q\x01";
+  for (int i = 0; i < 300; ++i) shared += word("b" + std::to_string(i)) + "h\x01";
+  CHECK(has(refusal(shared + "u"), "impossible shape"));
+}
+
+TEST_CASE("state_dict: names are few, short and different") {
+  const auto text = [](std::size_t size) {
+    const auto length = static_cast<std::uint32_t>(size);
+    return "X" + std::string(reinterpret_cast<const char*>(&length), 4) + std::string(size, 'n');
+  };
+  CHECK(found(pickled("}(" + text(4096) + six + "u")));
+  const std::string long_name = refusal("}(" + text(4097) + six + "u");
+  CHECK(has(long_name, "a name of 4097 bytes"));
+  CHECK(long_name.size() < 1000);
+  CHECK(refusal(dictionary("t", "c" + std::string(100'000, 'm') + "\nf\n)R")).size() < 1000);
+  std::string key = six;  // the storage's
+  key.replace(key.find(word("0")), word("0").size(), text(100'000));
+  CHECK(has(refusal(dictionary("t", key)), "its tensor t"));
+  CHECK(has(refusal("}(" + word("a") + six + word("b") + six + word("a") + six + "u"), "a more than once"));
+
+  const auto names = [](int count) {
+    std::string content = "}(" + word("a") + six + "q\x01";
+    for (int i = 1; i < count; ++i) content += word(std::to_string(i)) + "h\x01";
+    return content + "u";
+  };
+  CHECK(found(pickled(names(20'000))));
+  CHECK(has(refusal(names(20'001)), "more than 20000 tensors"));
+}
+
 TEST_CASE("pickle: no changed byte and no cut brings it down") {
   const std::string sound = pickle_state_dict(sample());
   for (std::size_t at = 0; at < sound.size(); ++at) {

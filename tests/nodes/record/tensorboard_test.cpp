@@ -244,6 +244,25 @@ TEST_CASE("where no file tells them yet, all records that are kept are told agai
   CHECK_FALSE(has_events("/no/such/folder"));
 }
 
+TEST_CASE("records that are nested without end are left out, and a line that is too long is refused") {
+  const test::TemporaryFolder folder;
+  const fs::path metrics = folder / "metrics.jsonl";
+  const std::string deep = "{\"step\":" + std::string(400'000, '[') + std::string(400'000, ']') +
+                           "}\n{\"step\":2,\"x\":" + std::string(400'000, '[') + std::string(400'000, ']') +
+                           "}\n";
+  test::write_file(metrics, deep + json_line({"train", 0, 4, {{"train/loss", 3}}}) + "\n");
+  REQUIRE(EventFile::open(folder.path(), 4, metrics, true));
+  const std::vector<Event> events = read_events(event_files(folder.path()).at(0));
+  REQUIRE(events.size() == 3);
+  CHECK(events[2].step == 4);
+
+  fs::resize_file(metrics, std::uintmax_t{30} << 30);
+  const auto refused = EventFile::open(folder.path(), 4, metrics);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text().find(metrics.string() + ": its line 4 is longer than 1 MiB") !=
+        std::string::npos);
+}
+
 TEST_CASE("a folder that cannot be written to is an error that names the file") {
   const auto file = EventFile::open("/no/such/folder");
   REQUIRE_FALSE(file);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "run/config/config.hpp"
 #include "base/random.hpp"
+#include "run/config/config.hpp"
 #include "tests/fuzz/config.hpp"
 
 using namespace sluice;

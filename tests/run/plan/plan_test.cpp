@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "run/config/step_options.hpp"
 #include "model/network/activations.hpp"
+#include "run/config/step_options.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "graph/memory/chunks.hpp"
 #include "base/text.hpp"
+#include "graph/memory/chunks.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;

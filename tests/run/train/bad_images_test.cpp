@@ -270,9 +270,35 @@ TEST_CASE("bad images: another rank's list goes back to the position of the chec
   CHECK(left(batch(3, Split::train, 1)) == 5);
   CHECK(left(batch(0)) == 0);
   write_file(file, "{\"epoch\":\"x\",\"split\":1,\"batch\":-3}\n{\"epoch\":1}\nno line of ours\n");
-  CHECK(*cut_quarantine(file, batch(0, Split::train, 9)) == 2);
+  CHECK(*cut_quarantine(file, batch(0, Split::train, 9)) == 3);
   std::filesystem::remove(file);
   CHECK(*cut_quarantine(file, batch(0)) == 0);
   std::filesystem::create_directory(file);
   CHECK_FALSE(cut_quarantine(file, batch(0)));
+}
+
+TEST_CASE("bad images: a line that is none of ours cuts off nothing behind it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / quarantine_name(1);
+  const auto line = [](int number) { return "{\"epoch\":0,\"batch\":" + std::to_string(number) + "}\n"; };
+  // The last of them is cut off in the middle.
+  const std::string nested = "{\"epoch\":" + std::string(400'000, '[') + std::string(400'000, ']') + "}\n";
+  const std::string text = line(1) + "a note\n\n[1]\n" + line(2) + nested + line(3);
+  write_file(file, text + line(7) + line(8) + "{\"epoch\":0,\"ba");
+  CHECK(*cut_quarantine(file, batch(7)) == 7);
+  CHECK(read_text(file) == text);
+  REQUIRE(copy_quarantine(file, folder / "copy", batch(3)));
+  CHECK(read_text(folder / "copy") == text.substr(0, text.size() - line(3).size()));
+}
+
+TEST_CASE("bad images: a list with a line that is too long is refused by its name") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / quarantine_name(1);
+  write_file(file, std::string("{\"epoch\":0,\"batch\":1}\n"));
+  std::filesystem::resize_file(file, std::uintmax_t{30} << 30);
+  for (const auto& refused : {cut_quarantine(file, batch(0, Split::train, 9)), cut_lines(file, 5)}) {
+    REQUIRE_FALSE(refused);
+    CHECK(has(refused.error().text(), file.string() + ": its line 2 is longer than 1 MiB"));
+  }
+  CHECK(std::filesystem::file_size(file) == std::uintmax_t{30} << 30);
 }

@@ -116,6 +116,23 @@ TEST_CASE("records: a file that cannot be read is not an empty one") {
   CHECK_FALSE(fs::exists(folder / "nowhere"));
 }
 
+TEST_CASE("records: a line nested without end is taken for one that says nonsense") {
+  const std::string deep = R"({"event":"gap","epoch":0,"step":1,"records":)" + std::string(400'000, '[') +
+                           std::string(400'000, ']') + "}\n";
+  CHECK(cut(deep + train(1), {1, 0, 1, false}) == "1/1:" + deep + train(1));
+}
+
+TEST_CASE("records: a line that is too long is refused by the file's name, and nothing is cut") {
+  const TemporaryFolder folder;
+  const fs::path metrics = folder / "metrics.jsonl";
+  write_file(metrics, train(1));
+  fs::resize_file(metrics, std::uintmax_t{30} << 30);  // a hole, as a crash of the machine leaves
+  const Result<KeptRecords> kept = cut_records(metrics, after_val);
+  REQUIRE_FALSE(kept);
+  CHECK(has(kept.error().text(), metrics.string() + ": its line 2 is longer than 1 MiB"));
+  CHECK(fs::file_size(metrics) == std::uintmax_t{30} << 30);
+}
+
 TEST_CASE("records: what a run would write over is set aside, under the first free number") {
   const TemporaryFolder folder;
   const std::vector<std::string> names = {"metrics.jsonl",

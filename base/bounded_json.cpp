@@ -1,4 +1,4 @@
-#include "model/weights/header_json.hpp"
+#include "base/bounded_json.hpp"
 
 namespace sluice {
 namespace {
@@ -32,11 +32,11 @@ struct Counter : json::json_sax_t {
 
 }  // namespace
 
-json parse_header(std::string_view text) {
+json parse_object(std::string_view text) {
   Counter counter;
   if (!json::sax_parse(text, &counter)) return json(json::value_t::discarded);
-  json header = json::parse(text, nullptr, false);
-  return header.is_object() ? header : json(json::value_t::discarded);
+  json object = json::parse(text, nullptr, false);
+  return object.is_object() ? object : json(json::value_t::discarded);
 }
 
 }  // namespace sluice
