@@ -404,7 +404,7 @@ void check_refused(bool large) {
     fs::remove(path);
   }
   MESSAGE(tried << " hostile files: " << refused << " refused");
-  CHECK(tried >= (large ? 84 : 53));
+  CHECK(tried >= (large ? 88 : 71));
 }
 
 }  // namespace
