@@ -2,7 +2,9 @@
 #ifndef SLUICE_PCH_TORCH_TESTS_HPP
 #define SLUICE_PCH_TORCH_TESTS_HPP
 
-#include "pch/tests.hpp"
+// Torch has macros of doctest's names: the last one counts.
 #include "pch/torch.hpp"
+
+#include "pch/tests.hpp"
 
 #endif
