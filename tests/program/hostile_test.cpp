@@ -1,8 +1,12 @@
 // Names, keys and files that others made: nothing of them drives the terminal, forges a line or holds the
 // program up.
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
 
+#include "base/descriptor.hpp"
 #include "base/printable.hpp"
 #include "tests/program/place.hpp"
 
@@ -38,6 +42,43 @@ struct HostilePlace : Place {
 void make_fifo(const fs::path& path) {
   fs::remove(path);
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+}
+
+// One that nobody listens on any more; its name stays.
+void make_socket(const fs::path& path) {
+  fs::remove(path);
+  const Descriptor made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.string().size() < sizeof address.sun_path);
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  REQUIRE(bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+}
+
+// /dev/zero's: it would be read without end.
+int try_device(const fs::path& path) { return mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 5)); }
+void make_device(const fs::path& path) {
+  fs::remove(path);
+  REQUIRE(try_device(path) == 0);
+}
+bool can_make_devices(const fs::path& folder) {
+  const bool made = try_device(folder / "device") == 0;
+  fs::remove(folder / "device");
+  return made;
+}
+
+// As it stands between quotes.
+std::string toml_escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\u%04x", c);
+    if (c >= 0 && (c < 0x20 || c == 0x7f))
+      out += code;
+    else
+      out += c;
+  }
+  return out;
 }
 
 }  // namespace
@@ -116,22 +157,69 @@ TEST_CASE("hostile: words of the command line and of configurations are printed 
   CHECK(has(named.out, "name = \"a\\u009b\\u202eb\""));
 }
 
-TEST_CASE("hostile: FIFOs in the data tree are passed over, and one that comes in mid-run is a bad image") {
+TEST_CASE("hostile: paths in configurations are printed as they are spelled, by every command") {
   const Place place;
-  make_fifo(place.folder.path() / "train" / "ant" / "99.JPEG");
-  make_fifo(place.folder.path() / "train" / "cicada");
+  const std::string path = "none" + evil.substr(0, evil.size() - 1);  // the last byte is not UTF-8: no TOML
+  const std::string word = "=\"" + toml_escaped(path) + "\"";
+  // Too long for a file system, which throws; what it throws quotes the name.
+  const std::string too_long = "=\"" + toml_escaped(path + std::string(300, 'x')) + "\"";
+  const auto check = [&](const std::string& command, const std::string& set,
+                         const std::string& more = "--set=train.max_steps=1") {
+    CAPTURE(command);
+    CAPTURE(printable(set));
+    const Ended ended = place.run({command, "tiny.toml", "--set", set, more});
+    CHECK_FALSE(ended.out + ended.err == "");
+    check_printed(ended);
+  };
+  for (const char* command : {"plan", "schedule"})
+    CHECK(has(place.run({command, "tiny.toml", "--set", "data.train" + word}).out,
+              printable(path) + " is not there"));
+  for (const char* command : {"plan", "schedule", "graph", "train", "doctor"}) {
+    check(command, "data.train" + word);
+    check(command, "data.val" + too_long);
+  }
+  for (const char* command : {"plan", "schedule"}) check(command, "data.train" + word, "--json");
+  check("train", "log.dir" + word);  // from here on there is a folder of this name
+  check("train", "log.dir" + too_long);
+  check("train", "model.weights" + word);
+  check("train", "data.exclude=[\"" + toml_escaped(path) + "\"]");
+}
+
+TEST_CASE("hostile: FIFOs, sockets and devices in the data tree are passed over, and bad images in mid-run") {
+  const Place place;
+  struct Kind {
+    const char* told;
+    void (*make)(const fs::path&);
+  };
+  std::vector<Kind> kinds = {{"is a FIFO, not a file", make_fifo}, {"is a socket, not a file", make_socket}};
+  // Only root may make one, and not in every container.
+  if (can_make_devices(place.folder.path()))
+    kinds.push_back({"is a device, not a file", make_device});
+  else
+    MESSAGE("devices cannot be made here: not tried");
+  const fs::path train = place.folder.path() / "train", val = place.folder.path() / "val";
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i].make(train / "ant" / (std::to_string(90 + i) + ".JPEG"));
+    kinds[i].make(train / ("cicada" + std::to_string(i)));
+  }
+  const auto number = [](std::size_t i) { return std::to_string(10 + i) + ".JPEG"; };
   const Ended ended =
       place.train({"--set", "log.name=a", "--set", "train.epochs=4", "--set", "pipeline.read_ahead=4",
                    "--set", "pipeline.prefetch=2", "--set", "data.max_bad=0.5"},
                   {"epoch 0", [&](pid_t) {
-                     make_fifo(place.folder.path() / "train" / "ant" / "10.JPEG");
-                     make_fifo(place.folder.path() / "val" / "bee" / "12.JPEG");
+                     for (std::size_t i = 0; i < kinds.size(); ++i) {
+                       kinds[i].make(train / "ant" / number(i));
+                       kinds[i].make(val / "bee" / number(i));
+                     }
                    }});
   CHECK_MESSAGE(ended.code == 0, ended.err);
   CHECK(has(ended.err, "24 training and 24 validation images"));
   const std::string bad = read_text(place.runs() / "a" / "quarantine.jsonl");
-  CHECK(has(bad, "val/bee/12.JPEG"));
-  CHECK(has(bad, "is a FIFO, not a file"));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    CAPTURE(kinds[i].told);
+    CHECK(has(bad, "val/bee/" + number(i)));
+    CHECK(has(bad, kinds[i].told));
+  }
 }
 
 TEST_CASE("hostile: FIFOs and devices in a run folder are refused by name, or replaced") {
@@ -175,6 +263,13 @@ TEST_CASE("hostile: a configuration may come through a pipe; NUL, depth and leng
   const Ended piped = shell("cat tiny.toml | \"$SLUICE_BINARY\" train /dev/stdin --set train.max_steps=1");
   CHECK_MESSAGE(piped.code == 0, piped.err);
   CHECK(place.run({"config", "/dev/zero"}).code == 2);
+  make_fifo(place.folder / "fifo.toml");
+  const Ended waiting = place.run({"train", "fifo.toml"});
+  CHECK(waiting.code == 2);
+  CHECK(has(waiting.err, "fifo.toml: cannot be read: is a FIFO, not a file"));
+  const Ended machine = place.run({"plan", "tiny.toml", "--machine", "fifo.toml"});
+  CHECK(machine.code == 2);
+  CHECK(has(machine.err, "is a FIFO, not a file"));
   std::string deep;
   for (int i = 0; i < 50'000; ++i) deep += "a.";
   write_file(place.folder / "deep.toml", deep + "a = 1\n");

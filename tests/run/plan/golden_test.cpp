@@ -1,6 +1,6 @@
 // The plans of the presets, as tests/plans holds them: a change to any figure shows as a change to a file.
 // After one that is meant, write them anew from the repository's root and look at the difference:
-//   SLUICE_UPDATE_GOLDEN=1 build/tests/cli -tc="plan golden*" && git diff tests/plans
+//   SLUICE_UPDATE_GOLDEN=1 build/tests/run_tests -tc="plan golden*" && git diff tests/plans
 #include <doctest/doctest.h>
 
 #include <cstdlib>
