@@ -70,4 +70,8 @@ std::optional<AvailableMemory> available_memory(const std::string& root) {
   return memory;
 }
 
+std::size_t own_memory(const std::string& root) {
+  return value_of(root + "/proc/self/status", "RssAnon:").value_or(0) * 1024;
+}
+
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/available_memory.hpp"
 #include "model/device/device.hpp"
 #include "run/plan/plan.hpp"
 
@@ -14,6 +15,7 @@ Status fits_here(const Config& config, const std::string& device, const PlanData
   r.data = data;
   r.machine.host = this_machine();
   r.devices = static_cast<unsigned>(place.local_world);
+  r.machine.host.memory += r.devices * own_memory();  // the ranks of this host are alike
   r.nodes = static_cast<unsigned>(std::max(place.world / place.local_world, 1));
   if (device == "cuda")
     if (const auto gpu = open_device(device, place.local_rank); gpu) {

@@ -52,6 +52,22 @@ int openat(int folder, const char* path, int flags, ...) {
   return fails("open", path) ? -1 : go_on(folder, path, flags, mode);
 }
 
+int open(const char* path, int flags, ...) {
+  std::va_list more;
+  va_start(more, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  return openat(AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  std::va_list more;
+  va_start(more, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  return openat(AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
+
 FILE* fopen64(const char* path, const char* mode) {
   static const auto go_on = real<FILE*(const char*, const char*)>("fopen64");
   return fails("open", path) ? nullptr : go_on(path, mode);
@@ -75,5 +91,15 @@ dirent64* readdir64(DIR* folder) {
 ssize_t read(int fd, void* to, size_t bytes) {
   static const auto go_on = real<ssize_t(int, void*, size_t)>("read");
   return fails("read", fd) ? -1 : go_on(fd, to, bytes);
+}
+
+ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  static const auto go_on = real<ssize_t(int, void*, size_t, off_t)>("pread");
+  return fails("read", fd) ? -1 : go_on(fd, to, bytes, at);
+}
+
+ssize_t pread64(int fd, void* to, size_t bytes, off64_t at) {
+  static const auto go_on = real<ssize_t(int, void*, size_t, off64_t)>("pread64");
+  return fails("read", fd) ? -1 : go_on(fd, to, bytes, at);
 }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/available_memory.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;
@@ -38,6 +39,7 @@ class FakeRoot {
     return file("sys/fs/cgroup/memory" + group + "/memory.usage_in_bytes", std::to_string(used) + "\n");
   }
   [[nodiscard]] Machine machine() const { return this_machine(folder_.path().string()); }
+  [[nodiscard]] std::size_t own() const { return own_memory(folder_.path().string()); }
 
  private:
   TemporaryFolder folder_;
@@ -155,6 +157,14 @@ TEST_CASE("machine: page cache that can be given up is not memory in use") {
   check_memory(root, 1100, cgroup_limit);
   root.file("sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file " + bytes(9000) + "\n");
   check_memory(root, 2000, cgroup_limit);  // figures read one after the other need not fit together
+}
+
+TEST_CASE("machine: what a process has taken itself is known") {
+  FakeRoot root;
+  CHECK(root.own() == 0);
+  root.file("proc/self/status", "Name:\tsluice\nVmRSS:\t  999 kB\nRssAnon:\t  300 kB\n");
+  CHECK(root.own() == 300 * 1024);
+  CHECK(own_memory() > 0);
 }
 
 TEST_CASE("machine: CPUs are those that the process may run on") {
