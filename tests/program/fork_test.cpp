@@ -120,7 +120,7 @@ TEST_CASE("train: a fork that is killed while it is being made is no run, and is
   CHECK((!fs::exists(there) || fs::exists(there / "checkpoints" / "last.ckpt")));
 }
 
-TEST_CASE("train: a fork that goes on by its file keeps its own name") {
+TEST_CASE("train: a fork that goes on by its file keeps its own name" * doctest::test_suite("long")) {
   const Place place;
   REQUIRE(place.train(words("a")).code == 0);
   const Ended forked = place.train(words("a", {"--resume", best_of(place.runs() / "a", 0).string()}));
@@ -150,7 +150,8 @@ TEST_CASE("train: the newest checkpoint goes on in place, also by the name it ha
   CHECK(place.metrics("a").back()["step"] == 20);
 }
 
-TEST_CASE("train: a fork of a run that is being written to, and of one without a name") {
+TEST_CASE("train: a fork of a run that is being written to, and of one without a name" *
+          doctest::test_suite("long")) {
   const Place place;
   REQUIRE(place.train({"--set", "train.epochs=2", "--set", "checkpoint.keep=2"}).code == 0);
   const fs::path old = fs::directory_iterator(place.runs())->path(), from = best_of(old, 0);
@@ -167,7 +168,7 @@ TEST_CASE("train: a fork of a run that is being written to, and of one without a
   CHECK(std::distance(fs::directory_iterator(place.runs()), {}) == 2);
 }
 
-TEST_CASE("ranks: several fork together") {
+TEST_CASE("ranks: several fork together" * doctest::test_suite("long")) {
   const Place place;
   const auto two = [](const std::string& name, Words more = {}) {
     Words all = {
