@@ -17,8 +17,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint16_t usual_port = 29500;
-
 int open_socket(int family, int more = 0) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | more, 0); }
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;

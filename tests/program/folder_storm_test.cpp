@@ -40,8 +40,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
 }
 
 std::string timeless(json record) {
-  for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-    record.erase(key);
+  forget_clock(record);
   return record.dump();
 }
 

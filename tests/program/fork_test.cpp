@@ -21,8 +21,7 @@ std::vector<std::string> timeless(const Place& place, const std::string& run) {
   std::vector<std::string> lines;
   for (json record : place.metrics(run)) {
     if (record["event"] == "fork" || record["event"] == "end") continue;
-    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-      record.erase(key);
+    forget_clock(record);
     lines.push_back(record.dump());
   }
   return lines;

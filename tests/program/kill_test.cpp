@@ -33,9 +33,7 @@ std::vector<std::string> words(const std::string& name, int epochs) {
 // The records without what depends on the clock.
 std::vector<nlohmann::json> timeless(const Place& place, const std::string& run) {
   std::vector<nlohmann::json> records = place.metrics(run);
-  for (nlohmann::json& record : records)
-    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-      record.erase(key);
+  for (nlohmann::json& record : records) forget_clock(record);
   return records;
 }
 

@@ -14,8 +14,7 @@ namespace {
 std::vector<std::string> records(const Place& place, const std::string& run) {
   std::vector<std::string> all;
   for (nlohmann::json& record : place.metrics(run)) {
-    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-      record.erase(key);
+    forget_clock(record);
     all.push_back(record.dump());
   }
   all.push_back(read_text(place.runs() / run / "quarantine.jsonl"));

@@ -38,8 +38,7 @@ Words two_ranks(const std::string& name, Words more = {}) {
 std::vector<std::string> timeless(const Place& place, const std::string& run) {
   std::vector<std::string> lines;
   for (nlohmann::json record : place.metrics(run)) {
-    for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-      record.erase(key);
+    forget_clock(record);
     lines.push_back(record.dump());
   }
   return lines;
