@@ -14,7 +14,8 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<s
   return c;
 }
 
-// counter[0] = block number (16 bits) and purpose (16 bits); the rest is the key of the sample.
+// counter[0] = purpose in bits 16 to 23 and the block's number around it, its low 16 bits below and its high
+// 8 bits above; the rest is the key of the sample.
 Random::Random(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, Purpose purpose)
     : counter_{static_cast<std::uint32_t>(purpose) << 16, static_cast<std::uint32_t>(epoch),
                static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)},
@@ -23,7 +24,8 @@ Random::Random(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, Pur
 std::uint32_t Random::bits() {
   if (used_ == 4) {
     block_ = philox(counter_, key_);
-    counter_[0] = (counter_[0] & 0xFFFF0000u) | ((counter_[0] + 1) & 0xFFFFu);
+    counter_[0] =
+        (counter_[0] & 0xFFFF) != 0xFFFF ? counter_[0] + 1 : (counter_[0] & 0xFFFF0000u) + (1u << 24);
     used_ = 0;
   }
   return block_[static_cast<std::size_t>(used_++)];

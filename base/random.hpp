@@ -27,7 +27,7 @@ enum class Purpose : std::uint32_t {
 
 class Random {
  public:
-  // epoch below 2^32, purpose below 2^16; index uses all 64 bits.
+  // epoch below 2^32, purpose below 2^8; index uses all 64 bits. A stream repeats after 2^26 numbers.
   Random(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, Purpose purpose);
 
   std::uint32_t bits();                      // 32 uniform bits

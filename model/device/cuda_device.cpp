@@ -130,6 +130,10 @@ class CudaDevice final : public Device {
     auto captured = std::make_unique<CudaCaptured>();
     bool begun = false;
     try {
+      // A recording allocates from a pool of its own: without this, what the steps before it have freed would
+      // stay with the other pool, and a step's activations would be held twice.
+      compute_.synchronize();
+      c10::cuda::CUDACachingAllocator::emptyCache();
       captured->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
       begun = true;
       Status done = work();

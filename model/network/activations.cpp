@@ -40,7 +40,21 @@ class Walk {
     tape_.take(scores);
     const Bytes kept = tape_.held();
     backward(scores);
-    return {static_cast<std::size_t>(kept), static_cast<std::size_t>(tape_.peak())};
+    return {static_cast<std::size_t>(kept), static_cast<std::size_t>(tape_.peak()), 0};
+  }
+
+  // Forward alone: nothing is kept for a backward pass, and a block's input goes with its block.
+  std::size_t validate() {
+    tape_.take(image_copy());
+    stem(false);
+    std::int64_t side = pooled();
+    for (const BlockShape& block : network_.blocks) {
+      forward(block, side, false);
+      tape_.drop(tensor(block.convs[0].in, side));
+      for (const ConvShape& conv : block.convs) side = conv.side(side);
+    }
+    tape_.briefly(s_.batch * s_.classes * 4 * 3);
+    return static_cast<std::size_t>(tape_.peak());
   }
 
  private:
@@ -101,10 +115,9 @@ class Walk {
     const Bytes out = tensor(64, side);
     convolve(network_.stem, s_.image_size, keep);
     tape_.take(out);
-    if (!keep) tape_.drop(out);
     const Bytes indices = s_.batch * 64 * pooled() * pooled() * 8;
     tape_.take(tensor(64, pooled()) + indices);
-    if (!keep) tape_.drop(out + indices);
+    if (!keep) tape_.drop(2 * out + indices);  // one expression: both live until the pooling is done
   }
   [[nodiscard]] std::int64_t pooled() const { return (network_.stem.side(s_.image_size) + 1) / 2; }
 
@@ -219,7 +232,10 @@ class Walk {
 
 StepMemory step_memory(const StepShape& shape) {
   const ResNetKind* kind = resnet_kind(shape.arch);
-  return kind ? Walk(shape, network_shape(*kind)).run() : StepMemory{};
+  if (!kind) return {};
+  StepMemory memory = Walk(shape, network_shape(*kind)).run();
+  memory.validation = Walk(shape, network_shape(*kind)).validate();
+  return memory;
 }
 
 NetworkBytes network_bytes(const std::string& arch, std::int64_t classes, const std::string& precision) {

@@ -20,6 +20,7 @@ struct StepShape {
 struct StepMemory {
   std::size_t kept = 0;  // when the forward pass is done
   std::size_t peak = 0;
+  std::size_t validation = 0;  // the peak of a batch that is only judged
 };
 
 // Zero for a network that does not exist.

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "graph/memory/chunks.hpp"
 #include "model/network/activations.hpp"
+#include "model/train/capture.hpp"
 
 namespace sluice {
 namespace {
@@ -125,14 +126,19 @@ MemoryPlan device_memory(const Config& c, const NetworkRun& run) {
   const auto add = [&](const char* key, const char* name, std::size_t bytes, std::string how) {
     if (bytes > 0) plan.owners.push_back({key, name, bytes, std::move(how)});
   };
-  const std::size_t step = activations(c, run).peak, labels = static_cast<std::size_t>(c.train.batch) * 4;
-  const bool recorded = c.model.compile == "graph";
+  const StepMemory tensors = activations(c, run);
+  const std::size_t step = tensors.peak, labels = static_cast<std::size_t>(c.train.batch) * 4;
+  const bool recorded =
+      c.model.compile == "graph" &&
+      why_no_capture(run.device, run.ranks == 1, static_cast<int>(c.train.accumulate), c.model.channels_last)
+          .empty();
   add("weights", "weights", h.weights, "and running statistics, fp32");
   add("gradients", "gradients", h.gradients, "fp32");
   add("optimiser", "optimiser", h.momenta, "momenta, fp32");
   add("ema", "averaged weights", h.average, "optim.ema");
   add("activations", "activations", step, of_batch(c) + "; forward and backward at their fullest");
-  add("recording", "recorded step", recorded ? step : 0, "model.compile = \"graph\": activations of its own");
+  add("recording", "beside the recording", recorded ? tensors.validation : 0,
+      "model.compile = \"graph\": a recorded step shares no memory with validation");
   add("input", "input slots", device_slots * (pixels(c) + labels) + pixels(c) * converted_value(c, false),
       std::to_string(device_slots) + " batches of bytes and one converted");
   add("workspace", run.ranks > 1 ? "cuDNN and NCCL" : "cuDNN workspace",

@@ -112,7 +112,8 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
       local_ranks > 1 ? ", shared by " + std::to_string(local_ranks) + " ranks" : std::string();
   if (c.budget.ram) {
     r.budget = c.budget.ram->bytes / local_ranks;
-    plan.budget_source = "budget.ram" + shared;
+    plan.budget_source = "budget.ram = " + readable_bytes(c.budget.ram->bytes) + shared +
+                         (local_ranks > 1 ? ": " + readable_bytes(r.budget) + " each" : "");
   } else {
     const std::size_t beside = plan.memory.total();
     const std::size_t memory = machine.memory / local_ranks;

@@ -29,6 +29,20 @@ TEST_CASE("a stream depends on each part of its key and on nothing else") {
   CHECK(base != first(1, 2, 3, Purpose::flip));
 }
 
+TEST_CASE("a long stream does not begin again, nor run into that of another purpose") {
+  constexpr std::size_t once = std::size_t{1} << 18;
+  Random random(3, 5, 7, Purpose::synth);
+  const std::array<std::uint32_t, 4> head = {random.bits(), random.bits(), random.bits(), random.bits()};
+  for (std::size_t i = 4; i < once; ++i) random.bits();
+  for (int lap = 0; lap < 5; ++lap) {
+    const std::array<std::uint32_t, 4> next = {random.bits(), random.bits(), random.bits(), random.bits()};
+    CHECK(next != head);
+    for (std::uint32_t purpose = 0; purpose < 256; ++purpose)
+      CHECK(next[0] != Random(3, 5, 7, static_cast<Purpose>(purpose)).bits());
+    for (std::size_t i = 4; i < once; ++i) random.bits();
+  }
+}
+
 TEST_CASE("uniform fills [0, 1) evenly") {
   Random random(7, 0, 0, Purpose::augment);
   std::array<int, 16> bins{};

@@ -14,8 +14,8 @@ using namespace sluice;
 
 namespace {
 
-// The most that a step holds above what is held between steps.
-std::size_t real_peak(const StepShape& shape) {
+// The most that a step, or a batch of validation, holds above what is held between steps.
+std::size_t real_peak(const StepShape& shape, bool validation = false) {
   StepOptions options;
   options.arch = shape.arch;
   options.classes = static_cast<int>(shape.classes);
@@ -33,8 +33,8 @@ std::size_t real_peak(const StepShape& shape) {
   const std::vector<std::uint8_t> pixels(pixels_of(shape), 90);
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(shape.batch));
   const auto once = [&] {
-    REQUIRE(
-        step->train({pixels.data(), labels.data(), options.batch, options.image_size, [] {}, [] {}}, 0.001));
+    DeviceBatch batch{pixels.data(), labels.data(), options.batch, options.image_size, [] {}, [] {}};
+    REQUIRE((validation ? step->eval(std::move(batch)) : step->train(std::move(batch), 0.001)));
   };
   once();
   mark_cpu_memory();
@@ -77,6 +77,17 @@ TEST_CASE("activations: within a tenth of what a step on the CPU takes, resnet50
   for (const bool recompute : {false, true}) {
     check_near(on_cpu("resnet50", 64, 16, recompute));
     check_near(on_cpu("resnet50", 96, 8, recompute));
+  }
+}
+
+TEST_CASE("activations: within a fifth of what validation on the CPU takes") {
+  for (const char* arch : {"resnet18", "resnet50"}) {
+    const StepShape shape = on_cpu(arch, 96, 16, false);
+    const auto real = static_cast<double>(real_peak(shape, true));
+    const auto planned = static_cast<double>(step_memory(shape).validation);
+    INFO(shape.arch, ": ", real, " bytes, planned ", planned, ", ratio ", planned / real);
+    CHECK(planned > 0.8 * real);
+    CHECK(planned < 1.2 * real);
   }
 }
 

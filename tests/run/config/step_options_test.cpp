@@ -52,17 +52,32 @@ TEST_CASE("the long recipe has the learning rates it is known for") {
 TEST_CASE("the presets are the sizes they are known by") {
   CHECK(sizes(preset("single_gpu_full")) == Size3{256, 12, 3});
   CHECK(sizes(preset("conservative")) == Size3{192, 8, 2});
-  CHECK(preset("conservative").model.compile == "none");
   CHECK(sizes(preset("aggressive")) == Size3{320, 16, 4});
   const Config large = preset("aggressive_384");
   CHECK(sizes(large) == Size3{384, 32, 8});
   CHECK(peak_rate(schedule_options(large)) == 0.75);
-  CHECK(mix_options(large).mixup == 0);
-  CHECK(mix_options(large).cutmix == 0);
   const Config part = preset("optimized_test");
   CHECK(sizes(part) == Size3{256, 16, 4});
   CHECK(part.data.classes == 100);
   CHECK(part.data.subset_seed == 42);
+}
+
+TEST_CASE("the presets differ in mixing, length and recording as their heads say") {
+  for (const char* name :
+       {"single_gpu_full", "aggressive", "aggressive_384", "conservative", "optimized_test"}) {
+    CAPTURE(name);
+    const Config c = preset(name);
+    CHECK(mix_options(c).mixup == 0);
+    CHECK(mix_options(c).cutmix == 0);
+    CHECK(c.train.epochs <= 100);
+    CHECK(c.optim.lr == 0.5);
+    CHECK(c.model.precision == "fp16");
+  }
+  CHECK(preset("resnet_strikes_back").train.epochs == 600);
+  CHECK(preset("single_gpu_full").train.epochs == 100);
+  for (const char* name : {"single_gpu_full", "aggressive", "aggressive_384"})
+    CHECK(preset(name).model.compile == "graph");
+  CHECK(preset("conservative").model.compile == "none");
 }
 
 TEST_CASE("accumulated batches count for the learning rate") {

@@ -64,7 +64,7 @@ TEST_CASE("run plan: the ranks of a host share its cores and its memory") {
   const Result<RunPlan> refused = plan_run(c, host, "cuda", 0, 4);
   REQUIRE_FALSE(refused);
   CHECK(has(refused.error().text(), "budget.ram = 32.0 MiB"));
-  CHECK(has(refused.error().text(), "(budget.ram, shared by 4 ranks)"));
+  CHECK(has(refused.error().text(), "(budget.ram = 128.0 MiB, shared by 4 ranks: 32.0 MiB each)"));
   // What is advised is for all of them together.
   const std::size_t least = number_after(refused.error().text(), "set budget.ram to \"");
   c.budget.ram = Size{least * MiB};
@@ -268,7 +268,7 @@ TEST_CASE("run plan: a budget that is given stands, whatever the machine has") {
   for (const std::size_t memory : {std::size_t{0}, 1 * GiB, 1024 * GiB}) {
     const RunPlan plan = planned(c, machine(4, memory), "cuda");
     CHECK(plan.pipeline.split.budget == 700 * MiB);
-    CHECK(plan.budget_source == "budget.ram");
+    CHECK(plan.budget_source == "budget.ram = 700.0 MiB");
   }
 }
 
