@@ -52,17 +52,17 @@ bool is_smoothed(const jpeg_decompress_struct& info) {
   return false;
 }
 
-// Restricts decoding to the columns that the box needs; returns the first column that will be in a row.
-JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
+// Restricts decoding to the columns that the box needs; returns those that will be in a row.
+Columns crop_columns(jpeg_decompress_struct& info, Box box) {
   // At the edges of a cropped row fancy upsampling has no neighbour and repeats itself. It reaches two pixels
   // far, so with a few more on each side the pixels inside are those of a full decode.
   constexpr int margin = 4;
   const int unit = info.max_h_samp_factor * info.min_DCT_scaled_size;
   const int left = std::max(box.x - margin, 0);
   const int right = (box.x + box.width + margin + unit - 1) / unit * unit;
-  auto start = static_cast<JDIMENSION>(left);
-  JDIMENSION width = std::min(static_cast<JDIMENSION>(right), info.output_width) - start;
-  jpeg_crop_scanline(&info, &start, &width);
+  Columns c{static_cast<JDIMENSION>(left), 0};
+  c.width = std::min(static_cast<JDIMENSION>(right), info.output_width) - c.start;
+  jpeg_crop_scanline(&info, &c.start, &c.width);
   // libjpeg-turbo 2.1 forgets here that a component may come out of its transform larger than others.
   for (int i = 0; i < info.num_components; ++i) {
     jpeg_component_info& part = info.comp_info[i];
@@ -70,7 +70,7 @@ JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
     const auto most = static_cast<std::size_t>(info.max_h_samp_factor * info.min_DCT_scaled_size);
     part.downsampled_width = static_cast<JDIMENSION>((info.output_width * across + most - 1) / most);
   }
-  return start;
+  return c;
 }
 
 // As Pillow does it: four components are taken as inverted whether or not an Adobe marker says so.
@@ -180,8 +180,9 @@ void JpegDecoder::State::read_rows() {
   if (is_smoothed(info)) {
     while (info.output_scanline < static_cast<JDIMENSION>(box.y)) jpeg_read_scanlines(&info, targets, 1);
   } else {
-    start = crop_columns(info, box);
-    huffman.take_over(info);
+    const Columns columns = crop_columns(info, box);
+    start = columns.start;
+    huffman.take_over(info, columns);
     if (box.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(box.y));
   }
   const std::size_t offset =
