@@ -46,11 +46,12 @@ std::string why(const Load& l) {
 
 Load load_between(const Picture& before, const Picture& after, unsigned batch) {
   const Picture p = between(before, after);
-  const NodeFigures &step = *p.node("step"), &read = *p.node("read"), &decode = *p.node("decode");
+  const NodeFigures &step = p.node(NodeId::step), &read = p.node(NodeId::read),
+                    &decode = p.node(NodeId::decode);
   Load l;
   l.device_waited = share(step.wait_input, p.elapsed);
   // Since the start: a step may be longer than an interval.
-  const NodeFigures& steps = *after.node("step");
+  const NodeFigures& steps = after.node(NodeId::step);
   if (steps.busy > 0)
     l.device_rate = static_cast<double>(steps.items) * batch / (static_cast<double>(steps.busy) * 1e-9);
   l.step_usual = static_cast<double>(steps.p50) * 1e-9;
@@ -59,9 +60,9 @@ Load load_between(const Picture& before, const Picture& after, unsigned batch) {
     l.read_seconds = static_cast<double>(read.busy) * 1e-9 / static_cast<double>(read.items);
   if (p.elapsed > 0) l.bytes_per_s = p.storage.bytes / (static_cast<double>(p.elapsed) * 1e-9);
   l.readers_busy = share(read.busy, read.available);
-  l.cores_busy = share(decode.busy + p.node("augment")->busy, decode.available);
-  l.no_credit = share(p.node("sampler")->wait_bound, p.elapsed);
-  l.no_slot = share(p.node("gate")->wait_bound, p.elapsed);
+  l.cores_busy = share(decode.busy + p.node(NodeId::augment).busy, decode.available);
+  l.no_credit = share(p.node(NodeId::sampler).wait_bound, p.elapsed);
+  l.no_slot = share(p.node(NodeId::gate).wait_bound, p.elapsed);
   return l;
 }
 
@@ -78,7 +79,7 @@ std::vector<std::string> Sizing::look(const Load& load) {
 
 std::vector<std::string> Sizing::look(Picture now, unsigned batch) {
   // Long enough for a few reads, one after the other, or their number says nothing.
-  const NodeFigures& read = *now.node("read");
+  const NodeFigures& read = now.node(NodeId::read);
   const Nanoseconds few = read.items > 0 ? 4 * read.busy / static_cast<Nanoseconds>(read.items) : 0;
   const Nanoseconds every = std::chrono::nanoseconds(o_.every).count();
   if (now.elapsed - looked_.elapsed < std::max(every, std::min(few, longest_look))) return {};

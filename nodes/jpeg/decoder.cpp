@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/reuse.hpp"
+#include "graph/figures/nodes.hpp"
 #include "nodes/jpeg/huffman.hpp"
 #include "nodes/jpeg/resample.hpp"
 #include "nodes/jpeg/source.hpp"
@@ -125,7 +126,7 @@ struct JpegDecoder::State {
   Error failure() {
     jpeg_abort_decompress(&info);
     if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
-    return {"decode", "", errors.message.data(), hint};
+    return {name_of(NodeId::decode), "", errors.message.data(), hint};
   }
 
   void read_rows();
@@ -140,7 +141,7 @@ Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
   State& state = *state_;
   state.renew();
   if (std::string cause = not_a_jpeg(pieces); !cause.empty())
-    return Error{"decode", "", std::move(cause), hint};
+    return Error{name_of(NodeId::decode), "", std::move(cause), hint};
 
   rewind(state.source, pieces);
   if (!state.attempt([&] { jpeg_read_header(&state.info, TRUE); })) return state.failure();
@@ -148,18 +149,18 @@ Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
   // files leave their last zeros out. A file cut short would pass for a sound one.
   if (state.info.arith_code) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "arithmetic coding, which is not supported",
+    return Error{name_of(NodeId::decode), "", "arithmetic coding, which is not supported",
                  "convert the file with `jpegtran` or list it in data.exclude"};
   }
   const int components = state.info.num_components;
   if (components != 1 && components != 3 && components != 4) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "has " + std::to_string(components) + " colour components, not 1, 3 or 4",
-                 hint};
+    return Error{name_of(NodeId::decode), "",
+                 "has " + std::to_string(components) + " colour components, not 1, 3 or 4", hint};
   }
   if (!has_end_marker(state.source)) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "truncated: the file has no end-of-image marker", hint};
+    return Error{name_of(NodeId::decode), "", "truncated: the file has no end-of-image marker", hint};
   }
   state.opened = true;
   const bool multi_scan = jpeg_has_multiple_scans(&state.info) != FALSE;
@@ -208,7 +209,7 @@ Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* 
                            std::size_t scratch_limit, FunctionRef<bool()> stop_asked) {
   State& state = *state_;
   if (!std::exchange(state.opened, false))
-    return Error{"decode", "", "decode() without an opened image", "call open() first"};
+    return Error{name_of(NodeId::decode), "", "decode() without an opened image", "call open() first"};
   jpeg_decompress_struct& info = state.info;
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_RGB;
   info.dct_method = JDCT_ISLOW;

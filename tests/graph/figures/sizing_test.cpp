@@ -172,8 +172,8 @@ TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads
   const auto at = [&](double seconds, double each) {  // all 16 readers busy, a file takes `each`
     p.elapsed = static_cast<Nanoseconds>(seconds * 1e9);
     for (NodeFigures& n : p.nodes) {
-      if (n.name == "step") n.wait_input = p.elapsed / 2, n.busy = p.elapsed / 2;
-      if (n.name != "read") continue;
+      if (n.id == NodeId::step) n.wait_input = p.elapsed / 2, n.busy = p.elapsed / 2;
+      if (n.id != NodeId::read) continue;
       n.busy = n.available = 16 * p.elapsed;
       n.items = static_cast<std::uint64_t>(16 * seconds / each);
     }
@@ -242,8 +242,8 @@ TEST_CASE("sizing: a running graph reads more at once when storage is slow, with
   CHECK(run.peak <= run.options().split.budget);
   CHECK(most > 2);
   CHECK(most <= 48);
-  CHECK(end.picture.node("read")->concurrency > 2);
-  CHECK(end.picture.node("read")->available > end.picture.elapsed * 2);
+  CHECK(end.picture.node(NodeId::read).concurrency > 2);
+  CHECK(end.picture.node(NodeId::read).available > end.picture.elapsed * 2);
   REQUIRE_FALSE(run.told.empty());
   CHECK(has(run.told[0], "auto: read threads 2 -> "));
 }
@@ -279,10 +279,10 @@ TEST_CASE("sizing: a stop while threads are being added ends the run") {
     Pipeline pipeline(o, run.stages(), ledger);
     int ticks = 0;
     const RunEnd end = pipeline.run([&] {
-      if (pipeline.picture().node("read")->concurrency > 1 && ++ticks > round) pipeline.stop().request();
+      if (pipeline.picture().node(NodeId::read).concurrency > 1 && ++ticks > round) pipeline.stop().request();
     });
     CHECK_FALSE(end.failure);
     CHECK_FALSE(end.abandoned);
-    CHECK(end.picture.node("read")->concurrency > 1);
+    CHECK(end.picture.node(NodeId::read).concurrency > 1);
   }
 }
