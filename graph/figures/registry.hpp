@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/figures/sizes.hpp"
 #include "graph/figures/stats.hpp"
 #include "graph/figures/storage.hpp"
 
@@ -39,7 +40,9 @@ struct Picture {
   std::size_t unused = 0;                            // bytes of the budget that nothing was given
   std::size_t slot_bytes = 0, read_ahead_bytes = 0;  // of one batch slot; of all read-ahead
   unsigned slots = 0;
+  std::uint32_t batch = 0;     // images of a batch
   bool sizes_threads = false;  // the number of read threads sizes itself
+  Sizes most = {0, 0, 0};      // up to which the run goes by itself; 0: it does not
   [[nodiscard]] const NodeFigures& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
   [[nodiscard]] NodeFigures& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
 };

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <thread>
 #include <variant>
 
@@ -262,7 +263,10 @@ struct Pipeline::Impl {
     p.slots = bodies.slots_in_use();
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
+    p.batch = o.batch;
     p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
+    if (o.sizing) p.most = o.sizing->most;
+    p.most.read_threads = std::min(p.most.read_threads, most_readers.load());
     p.edges[edge_between(NodeId::sampler, NodeId::read)].limit = static_cast<double>(bodies.read_ahead());
     return p;
   }
@@ -273,6 +277,7 @@ struct Pipeline::Impl {
     if (got < wanted) {
       bodies.tell("the system gives no more than " + std::to_string(got) + " read threads");
       if (sizing) sizing->limit_threads(got);
+      most_readers = got;
     }
     bodies.node(NodeId::read).resize(got, elapsed());
   }
@@ -281,7 +286,7 @@ struct Pipeline::Impl {
   void control() {
     if (!sizing || stop.requested()) return;
     const Sizes before = sizing->now();
-    std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
+    std::vector<std::string> told = sizing->look(picture());
     bodies.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
     if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
@@ -300,6 +305,7 @@ struct Pipeline::Impl {
   Registry registry;
   std::atomic<bool> woken{false};
   std::atomic<Nanoseconds> started{0}, ended{0};
+  std::atomic<unsigned> most_readers{std::numeric_limits<unsigned>::max()};  // that the system gives
   std::optional<Sizing> sizing;
   BoundedQueue<Slot*> collated;
   BoundedQueue<Batch> uploaded;

@@ -41,6 +41,7 @@ struct Injected {
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
     p.sizes_threads = sizes_threads;
+    p.batch = o.batch;
     const std::map<NodeId, double> busy = {{NodeId::step, step},     {NodeId::read, read},
                                            {NodeId::decode, decode}, {NodeId::augment, augment},
                                            {NodeId::lane, lane},     {NodeId::upload, upload}};
@@ -60,6 +61,7 @@ struct Injected {
     }
     for (EdgeFigures& e : p.edges) e.mean = e.used = e.limit * std::max(no_credit, 0.01);
     const NodeFigures& r = p.node(NodeId::read);
+    p.node(NodeId::step).items = r.items / p.batch;  // each image that was read was taken
     p.storage.files = static_cast<double>(r.items);
     p.storage.bytes = p.storage.files * file;
     p.storage.seconds = static_cast<double>(r.busy) * 1e-9;
@@ -119,6 +121,15 @@ TEST_CASE("diagnosis: a budget that cannot hold the reads that storage would nee
             "bound by budget (read-ahead holds 2.0 MiB and was full 98 % of the time, storage 84 ms a "
             "file, 8 in flight, device waited 80 % of the time): raise budget.ram by 13.0 MiB for 64 "
             "reads at once"));
+}
+
+TEST_CASE("diagnosis: nobody is told to raise something to what it is, or to less") {
+  // Read-ahead is full, mostly of files that are being read, and there is budget left.
+  Injected ahead{.step = 0.9, .read = 0.6, .no_credit = 0.98, .read_threads = 512, .read_ahead = 512};
+  CHECK(has(judge(ahead).line, "raise pipeline.read_ahead to 1024 (needs 107.4 MiB of budget)"));
+  // Three quarters of the threads' time is spent reading, and the device is nearly fed.
+  const Injected threads{.step = 0.94, .read = 0.75, .read_threads = 64};
+  CHECK(has(judge(threads).line, "raise pipeline.read_threads to 128"));
 }
 
 TEST_CASE("diagnosis: too few batch slots for what the device takes in bursts") {

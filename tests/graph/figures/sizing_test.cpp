@@ -36,6 +36,7 @@ struct World {
     // Little's law, and if the bandwidth is used up, all who may read wait.
     const double active = rate < storage ? rate * latency : at_once;
     l.read_seconds = active / rate;
+    l.reads = l.admitted = active;
     l.readers_busy = active / s.read_threads;
     l.cores_busy = rate / cores;
     l.no_credit = rate < storage || s.read_ahead <= s.read_threads ? 1 : 0;
@@ -169,6 +170,7 @@ TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads
   PipelineOptions graph;
   graph.read_threads = 16;
   Picture p = planned_picture(graph);
+  p.batch = 8;
   const auto at = [&](double seconds, double each) {  // all 16 readers busy, a file takes `each`
     p.elapsed = static_cast<Nanoseconds>(seconds * 1e9);
     for (NodeFigures& n : p.nodes) {
@@ -179,12 +181,12 @@ TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads
     }
     return p;
   };
-  CHECK(sizing.look(at(0.9, 0.1), 8).empty());
-  CHECK_FALSE(sizing.look(at(1, 0.1), 8).empty());
-  CHECK(sizing.look(at(1.5, 0.1), 8).empty());
+  CHECK(sizing.look(at(0.9, 0.1)).empty());
+  CHECK_FALSE(sizing.look(at(1, 0.1)).empty());
+  CHECK(sizing.look(at(1.5, 0.1)).empty());
   Sizing slow(o);
-  CHECK(slow.look(at(11, 3), 8).empty());
-  CHECK_FALSE(slow.look(at(13, 3), 8).empty());
+  CHECK(slow.look(at(11, 3)).empty());
+  CHECK_FALSE(slow.look(at(13, 3)).empty());
 }
 
 TEST_CASE("sizing: a system that gives no more threads is not asked again") {
