@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "graph/figures/nodes.hpp"
 #include "nodes/jpeg/frame.hpp"
 #include "nodes/jpeg/resample.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 Error too_large(const JpegHeader& header, std::size_t bytes) {
   const char* kind = header.progressive ? "progressive" : header.multi_scan ? "several scans" : "baseline";
-  return {"decode", "",
+  return {name_of(NodeId::decode), "",
           "needs " + readable_bytes(bytes) + " of scratch (" + kind + ", " +
               std::to_string(header.size.width) + " x " + std::to_string(header.size.height) +
               "), more than data.max_scratch",

@@ -1,5 +1,7 @@
 #include "nodes/lane.hpp"
 
+#include "graph/figures/nodes.hpp"
+
 namespace sluice {
 
 Lane::Lane(std::shared_ptr<const DataSets> sets, const DataPathOptions& options)
@@ -28,7 +30,7 @@ Outcome Lane::load(const Ticket& t, std::uint64_t index, Slot& slot, const Stop&
     return outcome;
   }
   if (const NeedsScratch* more = std::get_if<NeedsScratch>(&decoded))
-    return Outcome::fatal({"big lane", path,
+    return Outcome::fatal({name_of(NodeId::lane), path,
                            "needs " + std::to_string(more->bytes) + " bytes of scratch past its own limit",
                            ""});
   slot.labels()[t.place] = folder.label(index);
@@ -55,7 +57,7 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
   }
   if (outcome.kind == Outcome::Kind::bad && stop.requested()) outcome = {};  // nobody will look at it
   if (outcome.kind == Outcome::Kind::bad)
-    outcome = Outcome::fatal({"big lane", folder.path(t.index),
+    outcome = Outcome::fatal({name_of(NodeId::lane), folder.path(t.index),
                               "cannot be used, and neither can 16 replacements drawn for it; last: " +
                                   folder.path(index) + ": " + outcome.error.cause,
                               "check the data set"});

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "base/printable.hpp"
+#include "graph/figures/nodes.hpp"
 
 namespace sluice {
 namespace {
@@ -74,7 +75,8 @@ class Log::Impl {
     const auto deadline = Clock::now() + at_most;
     std::unique_lock lock(mutex_);
     if (std::this_thread::get_id() == self_)
-      return first_error_ ? *first_error_ : Error{"log", "", "sync() was called on the log's own thread", ""};
+      return first_error_ ? *first_error_
+                          : Error{name_of(NodeId::log), "", "sync() was called on the log's own thread", ""};
     const std::uint64_t mine = taken_;
     while (on_disk_ < mine) {
       // One wish at a time, the oldest: a steady stream of new ones holds nobody up.

@@ -6,6 +6,7 @@
 
 #include "base/files/regular.hpp"
 #include "base/text.hpp"
+#include "graph/figures/nodes.hpp"
 
 namespace sluice {
 namespace {
@@ -76,17 +77,19 @@ Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile
     const OpenedFile opened = open_regular(path.c_str());
     const Descriptor file(opened.fd);
     if (opened.kind && opened.error != EISDIR) {  // a folder of images in its place is worth a stop
-      outcome = Outcome::bad({"read", path, opened.cause(), "remove it or list it in data.exclude"});
+      outcome =
+          Outcome::bad({name_of(NodeId::read), path, opened.cause(), "remove it or list it in data.exclude"});
       return 0;
     }
     if (opened.error != 0) return opened.error;
     const auto bytes = static_cast<std::size_t>(opened.facts.st_size);
     if (placed > 0 && bytes != placed) return ESTALE;
     if (bytes == 0) {
-      outcome = Outcome::bad({"read", path, "empty file", "remove it or list it in data.exclude"});
+      outcome =
+          Outcome::bad({name_of(NodeId::read), path, "empty file", "remove it or list it in data.exclude"});
     } else if (bytes > options.max_file) {
       outcome = Outcome::bad(
-          {"read", path,
+          {name_of(NodeId::read), path,
            readable_bytes(bytes) + ", more than data.max_file (" + readable_bytes(options.max_file) + ")",
            "raise data.max_file or list it in data.exclude"});
     } else if (placed == 0) {
@@ -103,7 +106,7 @@ Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile
   if (error == 0) return outcome;
   const bool tried = may_pass(error);
   return Outcome::fatal(
-      {"read", path,
+      {name_of(NodeId::read), path,
        std::strerror(error) +
            std::string(tried ? " (after " + std::to_string(options.tries) + " tries)" : ""),
        tried ? "check the mount or the disk, then go on with --resume auto"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/figures/nodes.hpp"
+
 namespace sluice {
 namespace {
 
@@ -17,7 +19,7 @@ std::uint64_t batches_of(std::uint64_t images, std::uint32_t batch) { return (im
 Result<Sequence> Sequence::make(const RunShape& shape) {
   if (shape.train_images < shape.global_batch() * shape.accumulate)
     return Error{
-        "sampler",
+        name_of(NodeId::sampler),
         "train.batch = " + std::to_string(shape.batch) +
             (shape.accumulate > 1 ? ", train.accumulate = " + std::to_string(shape.accumulate) : "") +
             (shape.ranks > 1 ? " on " + std::to_string(shape.ranks) + " ranks" : ""),
@@ -25,9 +27,9 @@ Result<Sequence> Sequence::make(const RunShape& shape) {
             (shape.accumulate > 1 ? "optimiser step" : "batch"),
         "lower train.batch"};
   if (shape.validate && shape.val_images == 0)
-    return Error{"sampler", "data.val", "the validation set has no images", ""};
+    return Error{name_of(NodeId::sampler), "data.val", "the validation set has no images", ""};
   if (shape.validate && shape.val_images < shape.ranks)
-    return Error{"sampler", "data.val",
+    return Error{name_of(NodeId::sampler), "data.val",
                  "the validation set has " + std::to_string(shape.val_images) +
                      " images, less than one for each of " + std::to_string(shape.ranks) + " ranks",
                  "use fewer ranks"};

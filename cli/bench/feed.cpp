@@ -138,8 +138,7 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
       m.part = between(*warm, now);
       // The graph counts waits from the first batch on. Here the warm-up was for that.
       const Nanoseconds first = consumer.first() != 0 ? consumer.first() : now_ns();
-      for (NodeFigures& n : m.part.nodes)
-        if (n.name == "step") n.wait_input += std::clamp<Nanoseconds>(first - warm_at, 0, m.part.elapsed);
+      m.part.node(NodeId::step).wait_input += std::clamp<Nanoseconds>(first - warm_at, 0, m.part.elapsed);
       m.whole = true;
       pipeline->stop().request();
     }
@@ -148,9 +147,9 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   if (m.end.abandoned) (void)kept.release();  // a read that never came back may still charge it
   if (!m.whole) return m;
   m.first_batch_s = consumer.first() > 0 ? seconds(consumer.first() - begun) : 0;
-  m.images_per_s = consumer.images_per_s().value_or(static_cast<double>(m.part.node("collate")->items) /
+  m.images_per_s = consumer.images_per_s().value_or(static_cast<double>(m.part.node(NodeId::collate).items) /
                                                     seconds(m.part.elapsed));
-  m.starvation = std::min(1.0, seconds(m.part.node("step")->wait_input) / seconds(m.part.elapsed));
+  m.starvation = std::min(1.0, seconds(m.part.node(NodeId::step).wait_input) / seconds(m.part.elapsed));
   m.peak_ledger = ledger.peak();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -161,7 +160,7 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
 void print(const DataOnly& feed, const FeedBench& bench, const Measured& m) {
   const Diagnosis diagnosis = diagnose(m.part);
   const PipelineOptions& o = feed.plan.pipeline;
-  const unsigned read_threads = m.part.node("read")->concurrency;
+  const unsigned read_threads = m.part.node(NodeId::read).concurrency;
   if (bench.json) {
     std::cout << nlohmann::ordered_json{{"images_per_s", m.images_per_s},
                                         {"starvation", m.starvation},

@@ -1,5 +1,7 @@
 #include "cli/doctor/build.hpp"
 
+#include "nodes/jpeg/library.hpp"
+
 namespace sluice {
 
 void look_at_driver(Checklist& list, const std::optional<GpuDriver>& driver, const Versions& build) {
@@ -23,6 +25,16 @@ void look_at_driver(Checklist& list, const std::optional<GpuDriver>& driver, con
         "CUDA " + build.cuda + " needs driver " + std::to_string(oldest_driver(build.cuda)) + " or newer");
   else
     list.ok("GPU driver", found + (cuda ? "; built for CUDA " + build.cuda : ""));
+}
+
+void look_at_jpeg(Checklist& list, const std::string& version) {
+  const std::string found =
+      version.empty() ? "a libjpeg that does not tell its version" : "libjpeg-turbo " + version;
+  if (is_checked_libjpeg(version))
+    list.ok("JPEG", found);
+  else
+    list.warn("JPEG", found + ", whose inside is not known: it decodes images by itself, more slowly",
+              "load libjpeg-turbo 2.1, which this was built with");
 }
 
 void look_at_exchange(Checklist& list, const std::string& device, const Versions& build) {

@@ -1,4 +1,5 @@
-// Doctor's words on the build: against the driver, and by which library ranks exchange gradients.
+// Doctor's words on the build: against the driver, by which library images are decoded, and by which one
+// ranks exchange gradients.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,9 @@
 namespace sluice {
 
 void look_at_driver(Checklist& list, const std::optional<GpuDriver>& driver, const Versions& build);
+
+// `version`: of the libjpeg-turbo that is loaded, see nodes/jpeg/library.hpp.
+void look_at_jpeg(Checklist& list, const std::string& version);
 
 // `device`: "cpu" or "cuda"; empty if there is none.
 void look_at_exchange(Checklist& list, const std::string& device, const Versions& build);

@@ -13,6 +13,7 @@
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/step.hpp"
 #include "cli/doctor/storage.hpp"
+#include "nodes/jpeg/library.hpp"
 #include "run/launch/rendezvous.hpp"
 
 namespace sluice {
@@ -104,6 +105,7 @@ int doctor_command(const ConfigArguments& arguments, bool json) {
   list.ok("build", version_text());
   look_at_machine(list, this_machine(), this_process());
   look_at_driver(list, gpu_driver(), versions());
+  look_at_jpeg(list, loaded_libjpeg());
   look_at_rendezvous(list, this_environment());
   if (arguments.file.empty())
     look_at_exchange(list, look_at_device(list, "auto"), versions());

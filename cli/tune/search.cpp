@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/figures/nodes.hpp"
+
 namespace sluice {
 namespace {
 
@@ -125,7 +127,8 @@ std::optional<TuneSetting> TuneSearch::other_threads(const TrialRow& best) const
 
 std::optional<TuneSetting> TuneSearch::more_reads(const TrialRow& best) const {
   if (!waits(best)) return std::nullopt;
-  if (best.figures->bound_by != "read" && best.figures->bound_by != "budget") return std::nullopt;
+  if (best.figures->bound_by != name_of(NodeId::read) && best.figures->bound_by != "budget")
+    return std::nullopt;
   TuneSetting setting = best.setting;
   setting.read_threads = std::min(4 * setting.read_threads, most_reads);
   setting.read_ahead = std::max(setting.read_ahead, 2 * setting.read_threads);

@@ -36,7 +36,7 @@ std::string duration(Nanoseconds ns) {
 }
 
 std::string node_label(const NodeFigures& n, Nanoseconds elapsed) {
-  std::string label = n.name + (n.concurrency > 1 ? print(" \u00d7%u", n.concurrency) : "");
+  std::string label = name_of(n.id) + (n.concurrency > 1 ? print(" \u00d7%u", n.concurrency) : "");
   if (elapsed <= 0) return label;
   const double all = std::max(static_cast<double>(n.available), 1.0);
   label += print("\n%llu items, %lld queued", static_cast<unsigned long long>(n.items),
@@ -68,14 +68,16 @@ std::string to_dot(const Picture& p, const std::string& title) {
       ";\n  node [shape=box, style=\"rounded,filled\", fillcolor=\"#eef3f8\", color=\"#52606d\", "
       "fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n";
   for (const NodeFigures& n : p.nodes)
-    out += "  " + quoted(n.name) + " [label=" + quoted(node_label(n, p.elapsed)) + "];\n";
-  for (const EdgeFigures& e : p.edges) {
-    out += "  " + quoted(e.from) + " -> " + quoted(e.to) + " [label=";
+    out += "  " + quoted(name_of(n.id)) + " [label=" + quoted(node_label(n, p.elapsed)) + "];\n";
+  for (std::size_t i = 0; i < edge_count; ++i) {
+    const EdgeSpec& spec = graph_edges[i];
+    const EdgeFigures& e = p.edges[i];
+    out += "  " + quoted(name_of(spec.from)) + " -> " + quoted(name_of(spec.to)) + " [label=";
     const bool live = p.elapsed > 0 && e.limit > 0;
     out += quoted(
         live ? e.bound + print("\n%.0f %% full, now %.0f %%", 100 * e.mean / e.limit, 100 * e.used / e.limit)
              : e.bound);
-    if (e.feedback)
+    if (spec.carrier == Carrier::feedback)
       out += ", style=dashed, color=\"#9aa5b1\", fontcolor=\"#616e7c\", constraint=false";
     else if (live)
       out += ", penwidth=2, color=" + quoted(colour(e.mean / e.limit));

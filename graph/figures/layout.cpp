@@ -4,39 +4,61 @@
 #include "graph/memory/chunks.hpp"
 
 namespace sluice {
+namespace {
 
-NodeSet lay_out(Registry& r, const PipelineOptions& o, const Fills& f) {
+struct BoundFigures {
+  std::string words;
+  double limit = 0;  // 0: not measured
+  Registry::Fill used = nullptr;
+};
+
+std::string at_most(std::size_t n, const char* what) { return "\u2264 " + std::to_string(n) + " " + what; }
+
+BoundFigures figures_of(Bound bound, const PipelineOptions& o, const Fills& f) {
   const BudgetSplit& s = o.split;
-  NodeSet nodes{r.node("sampler", 1),  r.node("read", o.read_threads),
-                r.node("gate", 1),     r.node("decode", o.decode_threads),
-                r.node("big lane", 1), r.node("augment", o.decode_threads),
-                r.node("collate", 1),  r.node("upload", 1),
-                r.node("step", 1),     r.node("log", 1)};
   const double places = static_cast<double>(s.slots) * o.batch;
-  const auto count = [](std::size_t n, const char* what) {
-    return "\u2264 " + std::to_string(n) + " " + what;
-  };
-  r.edge("sampler", "read", count(s.read_ahead, "files"), static_cast<double>(s.read_ahead), f.in_flight);
-  r.edge("read", "gate", "\u2264 " + readable_bytes(s.chunks * ChunkPool::chunk_bytes),
-         static_cast<double>(s.chunks), f.chunks);
-  r.edge("gate", "decode", count(s.slots, "slots") + ", " + readable_bytes(s.slots * s.slot_bytes), places,
-         f.decoding);
-  r.edge("gate", "big lane", "too large or bad", places, f.lane);
-  r.edge("decode", "big lane", "too large or bad", places, f.lane);
-  r.edge("decode", "augment", "in its slot", places, f.decoding);
-  r.edge("big lane", "augment", "one at a time, \u2264 " + readable_bytes(s.lane), 0, nullptr);
-  r.edge("augment", "collate", "in its slot", places, f.decoding);
-  r.edge("collate", "upload", count(s.slots, "batches"), s.slots, f.ready);
-  r.edge("upload", "step", count(o.device_queue, "batches"), o.device_queue, f.device);
-  r.edge("step", "log", count(o.log_queue, "records"), o.log_queue, f.records);
-  r.feedback("decode", "sampler", "byte credits");
-  r.feedback("step", "gate", "batch slot");
-  return nodes;
+  switch (bound) {
+    case Bound::files:
+      return {at_most(s.read_ahead, "files"), static_cast<double>(s.read_ahead), f.in_flight};
+    case Bound::chunks:
+      return {"\u2264 " + readable_bytes(s.chunks * ChunkPool::chunk_bytes), static_cast<double>(s.chunks),
+              f.chunks};
+    case Bound::slots:
+      return {at_most(s.slots, "slots") + ", " + readable_bytes(s.slots * s.slot_bytes), places, f.decoding};
+    case Bound::in_slot:
+      return {"in its slot", places, f.decoding};
+    case Bound::trouble:
+      return {"too large or bad", places, f.lane};
+    case Bound::lane:
+      return {"one at a time, \u2264 " + readable_bytes(s.lane)};
+    case Bound::ready:
+      return {at_most(s.slots, "batches"), static_cast<double>(s.slots), f.ready};
+    case Bound::device:
+      return {at_most(o.device_queue, "batches"), static_cast<double>(o.device_queue), f.device};
+    case Bound::records:
+      return {at_most(o.log_queue, "records"), static_cast<double>(o.log_queue), f.records};
+    case Bound::credit:
+      return {"byte credits"};
+    case Bound::slot:
+      return {"batch slot"};
+  }
+  return {};
+}
+
+}  // namespace
+
+void lay_out(Registry& r, const PipelineOptions& o, const Fills& f) {
+  r.node(NodeId::read).resize(o.read_threads, 0);
+  for (const NodeId id : {NodeId::decode, NodeId::augment}) r.node(id).resize(o.decode_threads, 0);
+  for (std::size_t i = 0; i < edge_count; ++i) {
+    BoundFigures b = figures_of(graph_edges[i].bound, o, f);
+    r.bound(i, std::move(b.words), b.limit, std::move(b.used));
+  }
 }
 
 Picture planned_picture(const PipelineOptions& options) {
   Registry registry;
-  (void)lay_out(registry, options, {});
+  lay_out(registry, options, {});
   Picture p = registry.picture(0);
   p.budget = options.split.budget;
   return p;

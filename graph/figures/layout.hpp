@@ -1,5 +1,5 @@
-// The one list of the graph's nodes and edges with their concurrency and bounds. The running graph takes its
-// counters from it; the drawing of a graph that has not run yet is the same list without figures.
+// What a run's options make of the graph's nodes and edges: their concurrency and bounds. The running graph
+// takes its counters from it; the drawing of a graph that has not run yet is the same without figures.
 #pragma once
 
 #include "graph/figures/registry.hpp"
@@ -19,16 +19,12 @@ struct PipelineOptions {
   std::optional<SizingOptions> sizing;         // none: all of it is used, by `read_threads`
 };
 
-struct NodeSet {
-  NodeStats &sampler, &read, &gate, &decode, &lane, &augment, &collate, &upload, &step, &log;
-};
-
 // How full the edges are, asked while the graph runs.
 struct Fills {
   Registry::Fill in_flight, chunks, decoding, lane, ready, device, records;
 };
 
-NodeSet lay_out(Registry& registry, const PipelineOptions& options, const Fills& fills);
+void lay_out(Registry& registry, const PipelineOptions& options, const Fills& fills);
 
 // The graph as it will run.
 [[nodiscard]] Picture planned_picture(const PipelineOptions& options);

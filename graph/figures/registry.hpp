@@ -1,30 +1,38 @@
-// The register of a graph's nodes and edges: names, concurrency, bounds and counters. Drawing and diagnosis
-// read a Picture taken from it, never the running graph.
+// The register of the graph's nodes and edges (graph/figures/nodes.hpp): concurrency, bounds and counters.
+// Drawing and diagnosis read a Picture taken from it, never the running graph.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "graph/figures/sizes.hpp"
 #include "graph/figures/stats.hpp"
 #include "graph/figures/storage.hpp"
 
 namespace sluice {
 
 struct EdgeFigures {
-  std::string from, to;
   std::string bound;          // in words: "64 files, 16.0 MiB"
-  bool feedback = false;      // credit or slot coming back, against the flow
   double limit = 0;           // 0: not measured
   double used = 0, mean = 0;  // now, and over the run so far
 };
 
+// One of what `Make` makes of each node.
+template <class Make>
+[[nodiscard]] auto for_each_node(const Make& make) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return std::array{make(static_cast<NodeId>(i))...};
+  }
+  (std::make_index_sequence<node_count>());
+}
+
 struct Picture {
   Nanoseconds elapsed = 0;  // 0: the graph as it will run, no figures yet
-  std::vector<NodeFigures> nodes;
-  std::vector<EdgeFigures> edges;
+  std::array<NodeFigures, node_count> nodes = for_each_node([](NodeId id) { return NodeFigures{.id = id}; });
+  std::array<EdgeFigures, edge_count> edges;  // as graph_edges has them
   std::size_t budget = 0, ledger_held = 0, ledger_peak = 0;
   std::uint64_t observations = 0;  // behind the edges' means
   StorageFigures storage = {};
@@ -32,9 +40,11 @@ struct Picture {
   std::size_t unused = 0;                            // bytes of the budget that nothing was given
   std::size_t slot_bytes = 0, read_ahead_bytes = 0;  // of one batch slot; of all read-ahead
   unsigned slots = 0;
+  std::uint32_t batch = 0;     // images of a batch
   bool sizes_threads = false;  // the number of read threads sizes itself
-  [[nodiscard]] const NodeFigures* node(const std::string& name) const;
-  [[nodiscard]] const EdgeFigures* edge(const std::string& from, const std::string& to) const;
+  Sizes most = {0, 0, 0};      // up to which the run goes by itself; 0: it does not
+  [[nodiscard]] const NodeFigures& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] NodeFigures& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
 };
 
 // What happened between two pictures of the same run: counters are differences, depths are the later ones.
@@ -43,9 +53,10 @@ struct Picture {
 class Registry {
  public:
   using Fill = std::function<double()>;
-  NodeStats& node(std::string name, unsigned concurrency);
-  void edge(std::string from, std::string to, std::string bound, double limit, Fill used);
-  void feedback(std::string from, std::string to, std::string what);
+  [[nodiscard]] NodeStats& node(NodeId id) { return nodes_[static_cast<std::size_t>(id)]; }
+  // `edge`: its number in graph_edges. `used`: how much is under way, asked while the graph runs; may be
+  // none.
+  void bound(std::size_t edge, std::string words, double limit, Fill used);
 
   void observe();  // looks at how full the edges are, for the mean; call it at regular times, on one thread
   [[nodiscard]] Picture picture(Nanoseconds elapsed) const;
@@ -56,8 +67,8 @@ class Registry {
     Fill used;
     std::atomic<double> sum{0};
   };
-  std::deque<NodeStats> nodes_;
-  std::deque<Edge> edges_;
+  std::array<NodeStats, node_count> nodes_ = for_each_node([](NodeId id) { return NodeStats(id); });
+  std::array<Edge, edge_count> edges_;
   std::atomic<std::uint64_t> observations_{0};
 };
 

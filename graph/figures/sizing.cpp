@@ -8,12 +8,8 @@
 namespace sluice {
 namespace {
 
-constexpr double hungry = 0.01;  // a device that waits more than this is not fed
-constexpr double starving =
-    0.05;  // one that waits so much has more than a thread's late wake-up for a reason
-constexpr double saturated = 0.7;  // of threads' time
-constexpr int quiet_looks = 20;    // before anything is lowered
-constexpr int retry_looks = 120;   // before more reads are tried again where they brought nothing
+constexpr int quiet_looks = 20;   // before anything is lowered
+constexpr int retry_looks = 120;  // before more reads are tried again where they brought nothing
 constexpr Nanoseconds longest_look = 30'000'000'000;  // between two, however slow storage is
 constexpr double least_gain = 0.3;  // of what more reads would bring if nothing else held them up
 
@@ -23,13 +19,6 @@ std::string print(const char* format, Values... values) {
   std::snprintf(text, sizeof text, format, values...);
   return text;
 }
-
-double share(Nanoseconds part, Nanoseconds whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
-// Reads at once that feed the device: Little's law, and half as many again for jitter.
-double enough_reads(const Load& l) { return 1.5 * l.device_rate * l.read_seconds; }
 
 // One batch in use, one being filled, and as many more as the device may take in a burst after a long step.
 unsigned enough_slots(const Load& l) {
@@ -44,27 +33,6 @@ std::string why(const Load& l) {
 
 }  // namespace
 
-Load load_between(const Picture& before, const Picture& after, unsigned batch) {
-  const Picture p = between(before, after);
-  const NodeFigures &step = *p.node("step"), &read = *p.node("read"), &decode = *p.node("decode");
-  Load l;
-  l.device_waited = share(step.wait_input, p.elapsed);
-  // Since the start: a step may be longer than an interval.
-  const NodeFigures& steps = *after.node("step");
-  if (steps.busy > 0)
-    l.device_rate = static_cast<double>(steps.items) * batch / (static_cast<double>(steps.busy) * 1e-9);
-  l.step_usual = static_cast<double>(steps.p50) * 1e-9;
-  l.step_worst = static_cast<double>(steps.p99) * 1e-9;
-  if (read.items > 0)
-    l.read_seconds = static_cast<double>(read.busy) * 1e-9 / static_cast<double>(read.items);
-  if (p.elapsed > 0) l.bytes_per_s = p.storage.bytes / (static_cast<double>(p.elapsed) * 1e-9);
-  l.readers_busy = share(read.busy, read.available);
-  l.cores_busy = share(decode.busy + p.node("augment")->busy, decode.available);
-  l.no_credit = share(p.node("sampler")->wait_bound, p.elapsed);
-  l.no_slot = share(p.node("gate")->wait_bound, p.elapsed);
-  return l;
-}
-
 std::vector<std::string> Sizing::look(const Load& load) {
   std::vector<std::string> told;
   quiet_ = load.device_waited > hungry ? 0 : quiet_ + 1;
@@ -76,13 +44,13 @@ std::vector<std::string> Sizing::look(const Load& load) {
   return told;
 }
 
-std::vector<std::string> Sizing::look(Picture now, unsigned batch) {
+std::vector<std::string> Sizing::look(Picture now) {
   // Long enough for a few reads, one after the other, or their number says nothing.
-  const NodeFigures& read = *now.node("read");
+  const NodeFigures& read = now.node(NodeId::read);
   const Nanoseconds few = read.items > 0 ? 4 * read.busy / static_cast<Nanoseconds>(read.items) : 0;
   const Nanoseconds every = std::chrono::nanoseconds(o_.every).count();
   if (now.elapsed - looked_.elapsed < std::max(every, std::min(few, longest_look))) return {};
-  const Load load = load_between(looked_, now, batch);
+  const Load load = load_between(looked_, now);
   looked_ = std::move(now);
   return look(load);
 }
@@ -112,12 +80,10 @@ void Sizing::judge_trial(const Load& l, std::vector<std::string>& told) {
 
 void Sizing::raise(const Load& l, std::vector<std::string>& told) {
   const bool waits = l.device_waited > hungry;
-  const bool readers_bind = l.readers_busy > saturated && (waits || l.no_credit < 0.5);
-  const bool cores_bind = l.cores_busy > saturated;
-  if (readers_bind && !cores_bind && until_retry_ == 0 && now_.read_threads < o_.most.read_threads) {
+  const bool readers_bind = limit_of(l) == Limit::readers && (waits || l.no_credit < 0.5);
+  if (readers_bind && until_retry_ == 0 && now_.read_threads < o_.most.read_threads) {
     const double n = now_.read_threads;
-    const double short_of = 1.25 * n / std::max(1 - l.device_waited, 0.25);
-    const double wanted = std::clamp(std::max(enough_reads(l), short_of), 1.25 * n, 4 * n);
+    const double wanted = std::min(more_reads(l, n), 4 * n);
     const auto to =
         static_cast<unsigned>(std::min(std::ceil(wanted), static_cast<double>(o_.most.read_threads)));
     told.push_back(print("auto: read threads %u -> %u %s", now_.read_threads, to, why(l).c_str()));
@@ -126,22 +92,22 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
     now_.read_threads = to;
   }
   const std::size_t for_threads = 2 * std::size_t{now_.read_threads};
-  const bool credit_binds = l.device_waited > starving && l.no_credit > 0.5 && !cores_bind;
-  if (now_.read_ahead < o_.most.read_ahead && (credit_binds || now_.read_ahead < for_threads)) {
+  const bool ahead_binds = credit_binds(l);
+  if (now_.read_ahead < o_.most.read_ahead && (ahead_binds || now_.read_ahead < for_threads)) {
     const std::size_t to = std::min(
-        std::max(credit_binds ? 2 * now_.read_ahead : now_.read_ahead, for_threads), o_.most.read_ahead);
+        std::max(ahead_binds ? 2 * now_.read_ahead : now_.read_ahead, for_threads), o_.most.read_ahead);
     told.push_back(print("auto: read-ahead %zu -> %zu files %s", now_.read_ahead, to, why(l).c_str()));
-    if (credit_binds) floor_.read_ahead = std::max(floor_.read_ahead, to);
+    if (ahead_binds) floor_.read_ahead = std::max(floor_.read_ahead, to);
     now_.read_ahead = to;
   }
-  const bool slots_bind = l.device_waited > starving && l.no_slot > 0.5 && !cores_bind && !readers_bind;
-  const unsigned wanted = std::max(enough_slots(l), now_.slots + (slots_bind ? 1 : 0));
+  const bool more_slots = slots_bind(l);
+  const unsigned wanted = std::max(enough_slots(l), now_.slots + (more_slots ? 1 : 0));
   if (const unsigned to = std::min(wanted, o_.most.slots); to > now_.slots) {
     told.push_back(
         print("auto: batch slots %u -> %u (a batch takes %.3g ms, at worst %.3g ms; device waited "
               "%.1f %% of the time)",
               now_.slots, to, 1e3 * l.step_usual, 1e3 * l.step_worst, 100 * l.device_waited));
-    if (slots_bind) floor_.slots = std::max(floor_.slots, to);
+    if (more_slots) floor_.slots = std::max(floor_.slots, to);
     now_.slots = to;
   }
 }

@@ -13,34 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "graph/figures/registry.hpp"
+#include "graph/figures/load.hpp"
 
 namespace sluice {
-
-struct Sizes {
-  unsigned read_threads = 1;
-  std::size_t read_ahead = 1;  // files
-  unsigned slots = 1;          // batches
-  bool operator==(const Sizes&) const = default;
-};
 
 struct SizingOptions {
   Sizes least, most;  // where they are equal, nothing is decided; a run begins with the least
   std::chrono::milliseconds every{1000};  // between two looks
 };
-
-// What one interval was like. Shares are of time, from 0 to 1.
-struct Load {
-  double device_waited = 0;
-  double device_rate = 0;   // images/s that the device takes while it does not wait; 0: not known
-  double read_seconds = 0;  // of one file
-  double bytes_per_s = 0;   // read
-  double readers_busy = 0, cores_busy = 0;
-  double no_credit = 0, no_slot = 0;      // read-ahead was full; all slots were in use
-  double step_usual = 0, step_worst = 0;  // seconds, P50 and P99 since the start
-};
-
-[[nodiscard]] Load load_between(const Picture& before, const Picture& after, unsigned batch);
 
 class Sizing {
  public:
@@ -49,7 +29,7 @@ class Sizing {
   // Decides, and says each decision in a line.
   [[nodiscard]] std::vector<std::string> look(const Load& load);
   // Likewise from a running graph, if the last look is long enough ago.
-  [[nodiscard]] std::vector<std::string> look(Picture now, unsigned batch);
+  [[nodiscard]] std::vector<std::string> look(Picture now);
   [[nodiscard]] const Sizes& now() const { return now_; }
   // Whether the last trial of more reads at once brought more; nothing: none was made.
   [[nodiscard]] std::optional<bool> more_helps() const { return more_helps_; }

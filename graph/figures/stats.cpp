@@ -74,7 +74,7 @@ void NodeStats::resize(unsigned concurrency, Nanoseconds elapsed) {
 
 NodeFigures NodeStats::figures(Nanoseconds elapsed) const {
   NodeFigures f;
-  f.name = name_;
+  f.id = id_;
   {
     const std::lock_guard lock(sized_);  // the two belong together
     f.concurrency = concurrency_.load(std::memory_order_relaxed);

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <string>
 
 #include "base/trace.hpp"
+#include "graph/figures/nodes.hpp"
 
 namespace sluice {
 
@@ -57,7 +57,7 @@ class WaitTime {
 };
 
 struct NodeFigures {
-  std::string name;
+  NodeId id = {};
   unsigned concurrency = 1;
   std::uint64_t items = 0;
   std::int64_t queued = 0, active = 0;
@@ -71,7 +71,7 @@ struct NodeFigures {
 
 class NodeStats {
  public:
-  NodeStats(std::string name, unsigned concurrency) : name_(std::move(name)), concurrency_(concurrency) {}
+  explicit NodeStats(NodeId id, unsigned concurrency = 1) : id_(id), concurrency_(concurrency) {}
 
   void arrive() { queued_.fetch_add(1, std::memory_order_relaxed); }
   void leave_unserved() { queued_.fetch_sub(1, std::memory_order_relaxed); }
@@ -85,10 +85,10 @@ class NodeStats {
   void resize(unsigned concurrency, Nanoseconds elapsed);
 
   [[nodiscard]] NodeFigures figures(Nanoseconds elapsed) const;
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] NodeId id() const { return id_; }
 
  private:
-  std::string name_;
+  const NodeId id_;
   mutable std::mutex sized_;
   std::atomic<unsigned> concurrency_;
   std::atomic<Nanoseconds> missing_{0};  // threads' time that was not there before they were
@@ -103,7 +103,7 @@ class NodeStats {
 // Counts one item as served for as long as it lives, and shows it to a profiler.
 class Serving {
  public:
-  explicit Serving(NodeStats& stats) : trace_(stats.name()), stats_(stats), begun_(stats.begin()) {}
+  explicit Serving(NodeStats& stats) : trace_(name_of(stats.id())), stats_(stats), begun_(stats.begin()) {}
   ~Serving() { stats_.end(begun_); }
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;

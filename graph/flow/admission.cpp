@@ -45,7 +45,8 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
       slots_wanted_(first_slots(options)),
       spare_(pointers(slots_, first_slots(options), slots_.size())),
       gate_(pointers(slots_, 0, first_slots(options)), options.first_batch),
-      nodes_(lay_out(registry, options_, fills(queues))) {
+      registry_(registry) {
+  lay_out(registry, options_, fills(queues));
   // Held from the first byte to the last, so charged whole: their pages stay resident once touched.
   ledger.open("index", options.split.index).charge(options.split.index);
   ledger.open("batch slots", options.split.slots * options.split.slot_bytes)
@@ -63,7 +64,8 @@ Fills Bodies::fills(Fills queues) {
   return queues;
 }
 
-Outcome Bodies::guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body) {
+Outcome Bodies::guarded(NodeId id, const Ticket& ticket, FunctionRef<Outcome()> body) {
+  const char* const stage = name_of(id);
   Outcome outcome;
   try {
     outcome = body();
@@ -79,7 +81,8 @@ Outcome Bodies::guarded(const char* stage, const Ticket& ticket, FunctionRef<Out
   return outcome;
 }
 
-bool Bodies::checked(const char* stage, const std::string& subject, const std::function<Status()>& body) {
+bool Bodies::checked(NodeId id, const std::string& subject, const std::function<Status()>& body) {
+  const char* const stage = name_of(id);
   Error error;
   try {
     const Status status = body();
@@ -96,13 +99,12 @@ bool Bodies::checked(const char* stage, const std::string& subject, const std::f
   return false;
 }
 
-bool Bodies::batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
-                         Batch& batch) {
-  const Serving serving(stats);
-  return checked(stage, "batch " + std::to_string(batch.number), [&] { return body(batch); });
+bool Bodies::batch_stage(NodeId id, const std::function<Status(Batch&)>& body, Batch& batch) {
+  const Serving serving(node(id));
+  return checked(id, "batch " + std::to_string(batch.number), [&] { return body(batch); });
 }
 
-bool Bodies::step_begin() { return checked("step", "", stages_.step_begin); }
+bool Bodies::step_begin() { return checked(NodeId::step, "", stages_.step_begin); }
 
 void Bodies::admit(const Emit& to_read) {
   while (!no_more_ && !stop_.requested()) {
@@ -112,17 +114,17 @@ void Bodies::admit(const Emit& to_read) {
       sample = samples_.take();
     if (sample && !chunks_.try_grant(options_.split.grant_chunks))
       samples_.give_back(std::exchange(sample, nullptr));
-    WaitTime& held_up = nodes_.sampler.held_up();
+    WaitTime& held_up = node(NodeId::sampler).held_up();
     if (!sample) {
       if (!held_up.waiting()) held_up.begin(now_ns());
       return;
     }
     if (held_up.waiting()) held_up.end(now_ns());
     std::optional<Ticket> ticket;
-    nodes_.sampler.arrive();
+    node(NodeId::sampler).arrive();
     {
-      const Serving serving(nodes_.sampler);
-      const Outcome drawn = guarded("sampler", sample->ticket, [&] {
+      const Serving serving(node(NodeId::sampler));
+      const Outcome drawn = guarded(NodeId::sampler, sample->ticket, [&] {
         ticket = stages_.next();
         return Outcome{};
       });
@@ -137,7 +139,7 @@ void Bodies::admit(const Emit& to_read) {
     sample->ticket = *ticket;
     sample->credit = options_.split.grant_chunks;
     in_flight_.fetch_add(1, std::memory_order_relaxed);
-    nodes_.read.arrive();
+    node(NodeId::read).arrive();
     to_read(sample);
   }
 }
@@ -156,7 +158,7 @@ void Bodies::give_bytes_back(Sample* sample) {
 }
 
 void Bodies::read(Sample* sample) {
-  const Serving serving(nodes_.read);
+  const Serving serving(node(NodeId::read));
   if (stop_.requested()) return;
   std::size_t size = 0;
   const auto take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
@@ -169,8 +171,8 @@ void Bodies::read(Sample* sample) {
   };
   StorageProfile::Read timed(storage_);
   const Outcome outcome =
-      guarded("read", sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
-  nodes_.gate.arrive();
+      guarded(NodeId::read, sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
+  node(NodeId::gate).arrive();
   if (outcome.kind == Outcome::Kind::done) timed.done(size);
   if (outcome.kind == Outcome::Kind::done) {
     for (std::uint8_t* chunk : sample->chunks) {
@@ -188,7 +190,7 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
   if (stop_.requested()) return;
   go_.clear();
   if (arrived) {
-    const Serving serving(nodes_.gate);
+    const Serving serving(node(NodeId::gate));
     gate_.arrive(arrived, go_);
   } else if (returned) {
     spare_.push_back(returned);
@@ -197,55 +199,56 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
     gate_.slot_came_back(spare_.back(), go_);
     spare_.pop_back();
   }
-  WaitTime& held_up = nodes_.gate.held_up();
+  WaitTime& held_up = node(NodeId::gate).held_up();
   if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())
     parked ? held_up.begin(now_ns()) : held_up.end(now_ns());
   for (Sample* sample : go_) {
     decoding_.fetch_add(1, std::memory_order_relaxed);
-    (sample->lane ? nodes_.lane : nodes_.decode).arrive();
+    node(sample->lane ? NodeId::lane : NodeId::decode).arrive();
     (sample->lane ? to_lane : to_decode)(sample);
   }
 }
 
 bool Bodies::decode(Sample* sample) {
-  const Serving serving(nodes_.decode);
+  const Serving serving(node(NodeId::decode));
   if (stop_.requested()) return true;  // dropped by the stages behind
-  Outcome outcome = guarded("decode", sample->ticket, [&] {
+  Outcome outcome = guarded(NodeId::decode, sample->ticket, [&] {
     return stages_.decode(sample->ticket, sample->pieces, *sample->slot, stop_);
   });
   give_bytes_back(sample);
   if (outcome.kind == Outcome::Kind::done) {
-    nodes_.augment.arrive();
+    node(NodeId::augment).arrive();
     return true;
   }
   if (outcome.kind == Outcome::Kind::bad) sample->trouble = std::move(outcome.error);
-  nodes_.lane.arrive();
+  node(NodeId::lane).arrive();
   return false;
 }
 
 void Bodies::lane(Sample* sample) {
-  const Serving serving(nodes_.lane);
+  const Serving serving(node(NodeId::lane));
   if (stop_.requested()) return;
   lane_account_.charge(options_.split.lane);
-  (void)guarded("big lane", sample->ticket, [&] {
+  (void)guarded(NodeId::lane, sample->ticket, [&] {
     Outcome outcome = stages_.lane(sample->ticket, sample->trouble, *sample->slot, stop_);
     if (outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::fatal) return outcome;
     return Outcome::fatal(
-        {"big lane", outcome.error.subject, "the lane must settle a sample; " + outcome.error.cause, ""});
+        {"", outcome.error.subject, "the lane must settle a sample; " + outcome.error.cause, ""});
   });
   lane_account_.release(options_.split.lane);
-  nodes_.augment.arrive();
+  node(NodeId::augment).arrive();
 }
 
 void Bodies::augment(Sample* sample) {
-  const Serving serving(nodes_.augment);
+  const Serving serving(node(NodeId::augment));
   if (stop_.requested()) return;
-  (void)guarded("augment", sample->ticket, [&] { return stages_.augment(sample->ticket, *sample->slot); });
-  nodes_.collate.arrive();
+  (void)guarded(NodeId::augment, sample->ticket,
+                [&] { return stages_.augment(sample->ticket, *sample->slot); });
+  node(NodeId::collate).arrive();
 }
 
 Slot* Bodies::collate(Sample* sample) {
-  const Serving serving(nodes_.collate);
+  const Serving serving(node(NodeId::collate));
   if (stop_.requested()) return nullptr;
   Slot* slot = sample->slot;
   decoding_.fetch_sub(1, std::memory_order_relaxed);
@@ -255,7 +258,7 @@ Slot* Bodies::collate(Sample* sample) {
 }
 
 void Bodies::step_over() {
-  (void)checked("step", "", [&] {
+  (void)checked(NodeId::step, "", [&] {
     stages_.step_over();
     return Status(Done{});
   });

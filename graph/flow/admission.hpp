@@ -31,10 +31,8 @@ class Bodies {
   void lane(Sample* sample);                  // on the lane's thread
   void augment(Sample* sample);
   [[nodiscard]] Slot* collate(Sample* sample);  // the slot, once it is full
-  [[nodiscard]] bool upload(Batch& batch) {
-    return batch_stage("upload", nodes_.upload, stages_.upload, batch);
-  }
-  [[nodiscard]] bool step(Batch& batch) { return batch_stage("step", nodes_.step, stages_.step, batch); }
+  [[nodiscard]] bool upload(Batch& batch) { return batch_stage(NodeId::upload, stages_.upload, batch); }
+  [[nodiscard]] bool step(Batch& batch) { return batch_stage(NodeId::step, stages_.step, batch); }
   [[nodiscard]] bool step_begin();
   void step_over();
 
@@ -46,16 +44,15 @@ class Bodies {
   [[nodiscard]] std::size_t read_ahead() const { return read_ahead_.load(std::memory_order_relaxed); }
   void tell(const std::string& line) { stages_.tell(line); }
 
-  [[nodiscard]] NodeSet& nodes() { return nodes_; }
+  [[nodiscard]] NodeStats& node(NodeId id) { return registry_.node(id); }
   [[nodiscard]] const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
   [[nodiscard]] StorageProfile& storage() { return storage_; }
 
  private:
-  Outcome guarded(const char* stage, const Ticket& ticket, FunctionRef<Outcome()> body);
-  bool checked(const char* stage, const std::string& subject, const std::function<Status()>& body);
-  bool batch_stage(const char* stage, NodeStats& stats, const std::function<Status(Batch&)>& body,
-                   Batch& batch);
+  Outcome guarded(NodeId id, const Ticket& ticket, FunctionRef<Outcome()> body);
+  bool checked(NodeId id, const std::string& subject, const std::function<Status()>& body);
+  bool batch_stage(NodeId id, const std::function<Status(Batch&)>& body, Batch& batch);
   void give_bytes_back(Sample* sample);
   [[nodiscard]] Fills fills(Fills queues);
 
@@ -75,7 +72,7 @@ class Bodies {
   std::atomic<std::size_t> in_flight_{0}, decoding_{0};
   StorageProfile storage_;
   bool no_more_ = false;
-  NodeSet nodes_;
+  Registry& registry_;
 };
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <thread>
 #include <variant>
 
@@ -95,25 +96,45 @@ struct Wiring {
         to_upload(g, flow::serial, [&](Slot* slot) {
           message_received(slot);
           const BodyOrder order(&g, &to_upload);
-          b.nodes().upload.arrive();
+          b.node(NodeId::upload).arrive();
           collated.push(slot);  // holds as many as there are slots: never waits
           return flow::continue_msg{};
         }) {
-    make_edge(flow::output_port<0>(sampler), read);
-    make_edge(read, gate);
-    make_edge(flow::output_port<0>(gate), decode);
-    make_edge(flow::output_port<1>(gate), lane);
-    make_edge(flow::output_port<0>(decode), augment);
-    make_edge(flow::output_port<1>(decode), lane);
-    make_edge(lane, augment);
-    make_edge(augment, collate);
-    make_edge(flow::output_port<0>(collate), in_order);
     make_edge(in_order, to_upload);
+    connect(std::make_index_sequence<edge_count>());
   }
 
   void wait() {
     g.wait_for_all();
     message_received(&g);
+  }
+
+  // Where messages to a node go in, and out of which ports they come.
+  template <NodeId id>
+  auto& node() {
+    if constexpr (id == NodeId::sampler) return sampler;
+    if constexpr (id == NodeId::read) return read;
+    if constexpr (id == NodeId::gate) return gate;
+    if constexpr (id == NodeId::decode) return decode;
+    if constexpr (id == NodeId::lane) return lane;
+    if constexpr (id == NodeId::augment) return augment;
+    if constexpr (id == NodeId::collate) return collate;
+    if constexpr (id == NodeId::upload) return in_order;
+  }
+
+  // Makes the edges of messages that the list has. One that the nodes' types do not allow does not compile.
+  template <std::size_t... i>
+  void connect(std::index_sequence<i...>) {
+    (connect<graph_edges[i].from, graph_edges[i].to, graph_edges[i].carrier, graph_edges[i].port>(), ...);
+  }
+  template <NodeId from, NodeId to, Carrier carrier, unsigned port>
+  void connect() {
+    if constexpr (carrier != Carrier::message)
+      return;
+    else if constexpr (requires { node<from>().output_ports(); })
+      make_edge(flow::output_port<port>(node<from>()), node<to>());
+    else
+      make_edge(node<from>(), node<to>());
   }
 
   flow::graph g;
@@ -127,6 +148,21 @@ struct Wiring {
   flow::sequencer_node<Slot*> in_order;
   flow::function_node<Slot*> to_upload;
 };
+
+template <NodeId id>
+constexpr std::size_t ports() {
+  using Node = std::remove_reference_t<decltype(std::declval<Wiring&>().node<id>())>;
+  if constexpr (requires { typename Node::output_ports_type; })
+    return std::tuple_size_v<typename Node::output_ports_type>;
+  else
+    return 1;
+}
+template <std::size_t... i>
+constexpr bool all_wired(std::index_sequence<i...>) {
+  return (ports_are_wired(static_cast<NodeId>(i), ports<static_cast<NodeId>(i)>()) && ...);
+}
+static_assert(all_wired(std::make_index_sequence<static_cast<std::size_t>(NodeId::upload)>()),
+              "a port of a node that sends messages has no edge in the list, or more than one");
 
 }  // namespace
 
@@ -188,15 +224,15 @@ struct Pipeline::Impl {
     while (std::optional<Slot*> slot = collated.pop()) {
       Batch batch{(*slot)->batch(), SlotLease(*slot, &give_slot_back), nullptr, 0};
       if (!bodies.upload(batch)) return;
-      bodies.nodes().step.arrive();
+      bodies.node(NodeId::step).arrive();
       const Nanoseconds before = now_ns();
       if (!uploaded.push(std::move(batch))) return;
-      bodies.nodes().upload.waited_for_bound(now_ns() - before);
+      bodies.node(NodeId::upload).waited_for_bound(now_ns() - before);
     }
   }
 
   void step_loop() {
-    WaitTime& starved = bodies.nodes().step.starved();
+    WaitTime& starved = bodies.node(NodeId::step).starved();
     const bool ready = bodies.step_begin();
     bool begun = false;
     finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
@@ -227,9 +263,11 @@ struct Pipeline::Impl {
     p.slots = bodies.slots_in_use();
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
+    p.batch = o.batch;
     p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
-    for (EdgeFigures& e : p.edges)
-      if (e.from == "sampler") e.limit = static_cast<double>(bodies.read_ahead());
+    if (o.sizing) p.most = o.sizing->most;
+    p.most.read_threads = std::min(p.most.read_threads, most_readers.load());
+    p.edges[edge_between(NodeId::sampler, NodeId::read)].limit = static_cast<double>(bodies.read_ahead());
     return p;
   }
 
@@ -239,15 +277,16 @@ struct Pipeline::Impl {
     if (got < wanted) {
       bodies.tell("the system gives no more than " + std::to_string(got) + " read threads");
       if (sizing) sizing->limit_threads(got);
+      most_readers = got;
     }
-    bodies.nodes().read.resize(got, elapsed());
+    bodies.node(NodeId::read).resize(got, elapsed());
   }
 
   // Looks at the run now and then, and sizes it. On run()'s thread.
   void control() {
     if (!sizing || stop.requested()) return;
     const Sizes before = sizing->now();
-    std::vector<std::string> told = sizing->look(picture(), bodies.options().batch);
+    std::vector<std::string> told = sizing->look(picture());
     bodies.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
     if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
@@ -266,6 +305,7 @@ struct Pipeline::Impl {
   Registry registry;
   std::atomic<bool> woken{false};
   std::atomic<Nanoseconds> started{0}, ended{0};
+  std::atomic<unsigned> most_readers{std::numeric_limits<unsigned>::max()};  // that the system gives
   std::optional<Sizing> sizing;
   BoundedQueue<Slot*> collated;
   BoundedQueue<Batch> uploaded;
@@ -343,7 +383,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
 }
 
 Stop& Pipeline::stop() { return impl_->stop; }
-NodeStats& Pipeline::log_stats() { return impl_->bodies.nodes().log; }
+NodeStats& Pipeline::log_stats() { return impl_->bodies.node(NodeId::log); }
 
 Picture Pipeline::picture() const { return impl_->picture(); }
 

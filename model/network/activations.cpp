@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/network/gemm_choice.hpp"
 #include "model/network/shape.hpp"
 
 namespace sluice {
@@ -68,13 +69,13 @@ class Walk {
   [[nodiscard]] Bytes image_copy() const {
     Bytes copies = s_.channels_last ? 0 : 1;
     if (s_.precision == "fp64" || (s_.cpu && cast() && !s_.recompute)) ++copies;
-    return copies * tensor(3, s_.image_size);
+    return copies * tensor(network_.stem.in, s_.image_size);
   }
 
   // 3x3 convolutions that model/network/gemm_conv.hpp does as a product keep the matrix of their windows.
   [[nodiscard]] bool product(const ConvShape& conv, std::int64_t side) const {
-    return s_.cpu && s_.precision == "fp32" && s_.channels_last && conv.stride == 1 && conv.kernel == 3 &&
-           conv.in >= 512 && conv.out >= 512 && side * side <= 49;
+    return gemm_is_faster(conv, side * side,
+                          {.cpu = s_.cpu, .single = value_ == 4, .channels_last = s_.channels_last});
   }
   [[nodiscard]] Bytes windows(const ConvShape& conv, std::int64_t side) const {
     return product(conv, side) ? 9 * tensor(conv.in, side) : 0;
@@ -112,11 +113,11 @@ class Walk {
 
   void stem(bool keep) {
     const std::int64_t side = network_.stem.side(s_.image_size);
-    const Bytes out = tensor(64, side);
+    const Bytes out = tensor(network_.stem.out, side);
     convolve(network_.stem, s_.image_size, keep);
     tape_.take(out);
-    const Bytes indices = s_.batch * 64 * pooled() * pooled() * 8;
-    tape_.take(tensor(64, pooled()) + indices);
+    const Bytes indices = s_.batch * network_.stem.out * pooled() * pooled() * 8;
+    tape_.take(tensor(network_.stem.out, pooled()) + indices);
     if (!keep) tape_.drop(2 * out + indices);  // one expression: both live until the pooling is done
   }
   [[nodiscard]] std::int64_t pooled() const { return (network_.stem.side(s_.image_size) + 1) / 2; }
@@ -212,9 +213,9 @@ class Walk {
       backward(block, sides_[i], i == 0);
     }
     if (s_.recompute) stem(true);
-    const Bytes out = tensor(64, network_.stem.side(s_.image_size));
+    const Bytes out = tensor(network_.stem.out, network_.stem.side(s_.image_size));
     tape_.take(out);  // through the pooling
-    tape_.drop(tensor(64, pooled()) + s_.batch * 64 * pooled() * pooled() * 8);
+    tape_.drop(tensor(network_.stem.out, pooled()) + s_.batch * network_.stem.out * pooled() * pooled() * 8);
     tape_.take(out);  // through the norm
     tape_.drop(3 * out);
     convolve_back(network_.stem, s_.image_size, false);

@@ -3,13 +3,13 @@
 // rounding error (against double precision: 2.5e-7 of the norm, oneDNN 8.1e-7; 512 channels, 2x2 pixels).
 #pragma once
 
+#include "model/network/gemm_choice.hpp"
 #include "pch/torch.hpp"
 
 namespace sluice {
 
-// True for 3x3 convolutions of channels-last float images on the CPU where the product takes less time,
-// forward and backward together.
-[[nodiscard]] bool gemm_is_faster(const at::Tensor& images, const at::Tensor& weight, std::int64_t stride);
+// Whether these images should go through this convolution as a product: see model/network/gemm_choice.hpp.
+[[nodiscard]] bool gemm_is_faster(const ConvShape& conv, const at::Tensor& images, const at::Tensor& weight);
 
 // 3x3, stride 1, one pixel of padding, no bias. images [n, in, h, w] and weight [out, in, 3, 3], both
 // channels last; so is what comes out. Differentiable.

@@ -10,33 +10,32 @@ namespace {
 
 namespace nn = torch::nn;
 
-nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride) {
-  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+nn::Conv2d convolution(const ConvShape& c) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(c.in, c.out, c.kernel).stride(c.stride).padding(c.padding()).bias(false));
 }
 
-at::Tensor through(nn::Conv2d& conv, const at::Tensor& x) {
-  const bool product = gemm_is_faster(x, conv->weight, conv->options.stride()->at(0));
-  return product ? gemm_conv(x, conv->weight) : conv->forward(x);
+at::Tensor through(const ConvShape& shape, nn::Conv2d& conv, const at::Tensor& x) {
+  return gemm_is_faster(shape, x, conv->weight) ? gemm_conv(x, conv->weight) : conv->forward(x);
 }
 
 // Where the input of a block has another shape than its output; empty elsewhere.
 struct Shortcut {
-  nn::Conv2d conv{nullptr};
-  Norm norm{nullptr};
+  explicit Shortcut(const std::optional<ConvShape>& shape)
+      : conv(shape ? convolution(*shape) : nullptr), norm(shape ? Norm(shape->out) : nullptr) {}
+  nn::Conv2d conv;
+  Norm norm;
 };
 
-// Two 3x3 convolutions, or 1x1, 3x3, 1x1 in a bottleneck; their output is added to the shortcut.
+// Convolutions with a norm behind each; their output is added to the shortcut. The shortcut is made before
+// them, as in torchvision: the order in which weights are drawn depends on it.
 class BlockImpl : public nn::Module {
  public:
-  BlockImpl(std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck, Shortcut shortcut)
-      : shortcut_(std::move(shortcut)) {
-    if (bottleneck) {
-      add(convolution(in, width, 1, 1), width);
-      add(convolution(width, width, 3, stride), width);
-      add(convolution(width, 4 * width, 1, 1), 4 * width);
-    } else {
-      add(convolution(in, width, 3, stride), width);
-      add(convolution(width, width, 3, 1), width);
+  explicit BlockImpl(BlockShape shape) : shape_(std::move(shape)), shortcut_(shape_.shortcut) {
+    for (std::size_t i = 0; i < shape_.convs.size(); ++i) {
+      const std::string number = std::to_string(i + 1);
+      convs_.push_back(register_module("conv" + number, convolution(shape_.convs[i])));
+      norms_.push_back(register_module("bn" + number, Norm(shape_.convs[i].out)));
     }
     if (!shortcut_.conv.is_empty())
       register_module("downsample", nn::Sequential(shortcut_.conv, shortcut_.norm));
@@ -51,59 +50,43 @@ class BlockImpl : public nn::Module {
  private:
   at::Tensor compute(const at::Tensor& input) {
     at::Tensor x = input;
-    for (std::size_t i = 0; i + 1 < convs_.size(); ++i) x = normalise_relu(norms_[i], through(convs_[i], x));
+    const auto conv = [&](std::size_t i) { return through(shape_.convs[i], convs_[i], x); };
+    for (std::size_t i = 0; i + 1 < convs_.size(); ++i) x = normalise_relu(norms_[i], conv(i));
     const at::Tensor shortcut =
         shortcut_.conv.is_empty() ? input : normalise(shortcut_.norm, shortcut_.conv->forward(input));
-    return normalise_add_relu(norms_.back(), through(convs_.back(), x), shortcut);
+    return normalise_add_relu(norms_.back(), conv(convs_.size() - 1), shortcut);
   }
 
-  void add(nn::Conv2d conv, std::int64_t channels) {
-    const std::string number = std::to_string(convs_.size() + 1);
-    convs_.push_back(register_module("conv" + number, std::move(conv)));
-    norms_.push_back(register_module("bn" + number, Norm(channels)));
-  }
-
+  const BlockShape shape_;
+  Shortcut shortcut_;
   std::vector<nn::Conv2d> convs_;
   std::vector<Norm> norms_;
-  Shortcut shortcut_;
   bool recompute_ = false;
 };
 TORCH_MODULE(Block);
 
-void zero_last_norms(nn::Module& network, std::string_view name) {
+void zero_last_norms(nn::Module& network, const NetworkShape& shape) {
   const at::NoGradGuard no_grad;
+  const std::string last = ".bn" + std::to_string(shape.blocks.front().convs.size()) + ".weight";
   for (auto& parameter : network.named_parameters())
-    if (parameter.key().ends_with(name)) parameter.value().zero_();
+    if (parameter.key().ends_with(last)) parameter.value().zero_();
 }
 
 }  // namespace
 
-ResNetImpl::ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes) {
-  conv1_ = register_module("conv1",
-                           nn::Conv2d(nn::Conv2dOptions(3, channels_, 7).stride(2).padding(3).bias(false)));
-  bn1_ = register_module("bn1", Norm(channels_));
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    layers_[i] = register_module("layer" + std::to_string(i + 1),
-                                 stage(64 << i, stages[i], i == 0 ? 1 : 2, bottleneck));
-  fc_ = register_module("fc", nn::Linear(channels_, classes));
+ResNetImpl::ResNetImpl(const NetworkShape& shape, std::int64_t classes) {
+  conv1_ = register_module("conv1", convolution(shape.stem));
+  bn1_ = register_module("bn1", Norm(shape.stem.out));
+  auto block = shape.blocks.begin();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    nn::Sequential layer;
+    for (int left = shape.stages[i]; left > 0; --left) layer->push_back(Block(*block++));
+    layers_[i] = register_module("layer" + std::to_string(i + 1), std::move(layer));
+  }
+  fc_ = register_module("fc", nn::Linear(shape.features(), classes));
   for (const auto& module : modules(false))
     if (auto* conv = module->as<nn::Conv2dImpl>())
       nn::init::kaiming_normal_(conv->weight, 0.0, torch::kFanOut, torch::kReLU);
-}
-
-// The shortcut is made before its block, as in torchvision: the order in which weights are drawn depends on
-// it.
-nn::Sequential ResNetImpl::stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck) {
-  const std::int64_t out = bottleneck ? 4 * width : width;
-  nn::Sequential layer;
-  for (int i = 0; i < blocks; ++i) {
-    const std::int64_t step = i == 0 ? stride : 1;
-    Shortcut shortcut;
-    if (step != 1 || channels_ != out) shortcut = {convolution(channels_, out, 1, step), Norm(out)};
-    layer->push_back(Block(channels_, width, step, bottleneck, shortcut));
-    channels_ = out;
-  }
-  return layer;
 }
 
 at::Tensor ResNetImpl::stem(const at::Tensor& images) {
@@ -132,8 +115,9 @@ Result<ResNet> make_resnet(const std::string& arch, std::int64_t classes, std::u
                  "take one of resnet18, resnet34, resnet50, resnet101"};
   if (classes < 1) return Error{"model", "classes", "a network needs at least one class", ""};
   torch::manual_seed(seed);
-  ResNet network(kind->stages, kind->bottleneck, classes);
-  if (zero_init) zero_last_norms(*network, kind->bottleneck ? ".bn3.weight" : ".bn2.weight");
+  const NetworkShape shape = network_shape(*kind);
+  ResNet network(shape, classes);
+  if (zero_init) zero_last_norms(*network, shape);
   return network;
 }
 

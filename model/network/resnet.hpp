@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "model/network/shape.hpp"
 #include "model/network/sync_norm.hpp"
 #include "pch/torch.hpp"
 
@@ -12,17 +13,14 @@ namespace sluice {
 
 class ResNetImpl : public torch::nn::Module {
  public:
-  // `stages` blocks per layer; `bottleneck` blocks widen their output four times.
-  ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes);
+  ResNetImpl(const NetworkShape& shape, std::int64_t classes);
   at::Tensor forward(at::Tensor images);
   // From now on each block keeps its input alone for the backward pass (see model/network/recompute.hpp).
   void recompute_blocks();
 
  private:
-  torch::nn::Sequential stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck);
   at::Tensor stem(const at::Tensor& images);
 
-  std::int64_t channels_ = 64;
   torch::nn::Conv2d conv1_{nullptr};
   Norm bn1_{nullptr};
   std::array<torch::nn::Sequential, 4> layers_{nullptr, nullptr, nullptr, nullptr};

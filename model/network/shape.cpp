@@ -36,7 +36,7 @@ const ResNetKind* resnet_kind(std::string_view arch) {
 }
 
 NetworkShape network_shape(const ResNetKind& kind) {
-  NetworkShape network{{3, 64, 7, 2}, {}};
+  NetworkShape network{{3, 64, 7, 2}, kind.stages, {}};
   std::int64_t channels = network.stem.out;
   for (std::size_t stage = 0; stage < kind.stages.size(); ++stage)
     for (int i = 0; i < kind.stages[stage]; ++i) {

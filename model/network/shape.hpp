@@ -22,6 +22,7 @@ struct ResNetKind {
 struct ConvShape {
   std::int64_t in, out, kernel, stride;
   [[nodiscard]] std::int64_t weights() const { return in * out * kernel * kernel; }
+  [[nodiscard]] std::int64_t padding() const { return kernel / 2; }
   [[nodiscard]] std::int64_t side(std::int64_t of) const { return (of + stride - 1) / stride; }
 };
 
@@ -32,7 +33,8 @@ struct BlockShape {
 };
 
 struct NetworkShape {
-  ConvShape stem;  // then pooling to half the side
+  ConvShape stem;             // then pooling to half the side
+  std::array<int, 4> stages;  // how many blocks belong to each, one stage after the other
   std::vector<BlockShape> blocks;
   [[nodiscard]] std::int64_t features() const { return blocks.back().width(); }
   [[nodiscard]] std::int64_t parameters(std::int64_t classes) const;

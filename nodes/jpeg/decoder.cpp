@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/reuse.hpp"
+#include "graph/figures/nodes.hpp"
 #include "nodes/jpeg/huffman.hpp"
 #include "nodes/jpeg/resample.hpp"
 #include "nodes/jpeg/source.hpp"
@@ -52,17 +53,17 @@ bool is_smoothed(const jpeg_decompress_struct& info) {
   return false;
 }
 
-// Restricts decoding to the columns that the box needs; returns the first column that will be in a row.
-JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
+// Restricts decoding to the columns that the box needs; returns those that will be in a row.
+Columns crop_columns(jpeg_decompress_struct& info, Box box) {
   // At the edges of a cropped row fancy upsampling has no neighbour and repeats itself. It reaches two pixels
   // far, so with a few more on each side the pixels inside are those of a full decode.
   constexpr int margin = 4;
   const int unit = info.max_h_samp_factor * info.min_DCT_scaled_size;
   const int left = std::max(box.x - margin, 0);
   const int right = (box.x + box.width + margin + unit - 1) / unit * unit;
-  auto start = static_cast<JDIMENSION>(left);
-  JDIMENSION width = std::min(static_cast<JDIMENSION>(right), info.output_width) - start;
-  jpeg_crop_scanline(&info, &start, &width);
+  Columns c{static_cast<JDIMENSION>(left), 0};
+  c.width = std::min(static_cast<JDIMENSION>(right), info.output_width) - c.start;
+  jpeg_crop_scanline(&info, &c.start, &c.width);
   // libjpeg-turbo 2.1 forgets here that a component may come out of its transform larger than others.
   for (int i = 0; i < info.num_components; ++i) {
     jpeg_component_info& part = info.comp_info[i];
@@ -70,7 +71,7 @@ JDIMENSION crop_columns(jpeg_decompress_struct& info, Box box) {
     const auto most = static_cast<std::size_t>(info.max_h_samp_factor * info.min_DCT_scaled_size);
     part.downsampled_width = static_cast<JDIMENSION>((info.output_width * across + most - 1) / most);
   }
-  return start;
+  return c;
 }
 
 // As Pillow does it: four components are taken as inverted whether or not an Adobe marker says so.
@@ -125,7 +126,7 @@ struct JpegDecoder::State {
   Error failure() {
     jpeg_abort_decompress(&info);
     if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
-    return {"decode", "", errors.message.data(), hint};
+    return {name_of(NodeId::decode), "", errors.message.data(), hint};
   }
 
   void read_rows();
@@ -140,7 +141,7 @@ Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
   State& state = *state_;
   state.renew();
   if (std::string cause = not_a_jpeg(pieces); !cause.empty())
-    return Error{"decode", "", std::move(cause), hint};
+    return Error{name_of(NodeId::decode), "", std::move(cause), hint};
 
   rewind(state.source, pieces);
   if (!state.attempt([&] { jpeg_read_header(&state.info, TRUE); })) return state.failure();
@@ -148,18 +149,18 @@ Result<JpegHeader> JpegDecoder::open(Pieces pieces) {
   // files leave their last zeros out. A file cut short would pass for a sound one.
   if (state.info.arith_code) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "arithmetic coding, which is not supported",
+    return Error{name_of(NodeId::decode), "", "arithmetic coding, which is not supported",
                  "convert the file with `jpegtran` or list it in data.exclude"};
   }
   const int components = state.info.num_components;
   if (components != 1 && components != 3 && components != 4) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "has " + std::to_string(components) + " colour components, not 1, 3 or 4",
-                 hint};
+    return Error{name_of(NodeId::decode), "",
+                 "has " + std::to_string(components) + " colour components, not 1, 3 or 4", hint};
   }
   if (!has_end_marker(state.source)) {
     jpeg_abort_decompress(&state.info);
-    return Error{"decode", "", "truncated: the file has no end-of-image marker", hint};
+    return Error{name_of(NodeId::decode), "", "truncated: the file has no end-of-image marker", hint};
   }
   state.opened = true;
   const bool multi_scan = jpeg_has_multiple_scans(&state.info) != FALSE;
@@ -180,8 +181,9 @@ void JpegDecoder::State::read_rows() {
   if (is_smoothed(info)) {
     while (info.output_scanline < static_cast<JDIMENSION>(box.y)) jpeg_read_scanlines(&info, targets, 1);
   } else {
-    start = crop_columns(info, box);
-    huffman.take_over(info);
+    const Columns columns = crop_columns(info, box);
+    start = columns.start;
+    huffman.take_over(info, columns);
     if (box.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(box.y));
   }
   const std::size_t offset =
@@ -207,7 +209,7 @@ Status JpegDecoder::decode(const View& view, JpegQuality quality, std::uint8_t* 
                            std::size_t scratch_limit, FunctionRef<bool()> stop_asked) {
   State& state = *state_;
   if (!std::exchange(state.opened, false))
-    return Error{"decode", "", "decode() without an opened image", "call open() first"};
+    return Error{name_of(NodeId::decode), "", "decode() without an opened image", "call open() first"};
   jpeg_decompress_struct& info = state.info;
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_RGB;
   info.dct_method = JDCT_ISLOW;

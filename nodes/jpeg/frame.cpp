@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/figures/nodes.hpp"
+
 namespace sluice {
 namespace {
 
@@ -76,7 +78,7 @@ std::optional<ImageSize> claimed_size(Pieces pieces) {
 Status within_pixels(ImageSize size, std::uint64_t max_pixels) {
   if (static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height) <= max_pixels)
     return Done{};
-  return Error{"decode", "",
+  return Error{name_of(NodeId::decode), "",
                std::to_string(size.width) + " x " + std::to_string(size.height) +
                    " pixels, more than data.max_pixels (" + std::to_string(max_pixels) + ")",
                "raise data.max_pixels or list it in data.exclude"};

@@ -7,10 +7,15 @@
 #include <jpegint.h>
 
 #include "nodes/jpeg/huffman_table.hpp"
+#include "nodes/jpeg/library.hpp"
 
 namespace sluice {
 using namespace huffman;  // NOLINT(google-build-using-namespace)
 namespace {
+
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER >= oldest_checked_libjpeg &&
+                  LIBJPEG_TURBO_VERSION_NUMBER <= newest_checked_libjpeg,
+              "the decode_mcu of this libjpeg-turbo was not checked: see nodes/jpeg/library.hpp");
 
 constexpr std::size_t most_in_mcu =
     10 * (16 + 15 + 63 * (16 + 15)) / 8 + 64;  // bytes, with what a load reads ahead
@@ -86,7 +91,7 @@ struct HuffmanReader::State {
   std::uint8_t* filled = nullptr;  // end of the data in the buffer
   bool last_part = false, after_ff = false;
 
-  void begin(jpeg_decompress_struct& info);
+  void begin(jpeg_decompress_struct& info, Columns wanted);
   void more(jpeg_decompress_struct& info);
   void unstuff(jpeg_decompress_struct& info);
   void decode(j_decompress_ptr info, JBLOCKROW* out);
@@ -171,7 +176,7 @@ void HuffmanReader::State::skip_block(const Table& ac, Bits& in, bool& good) {
 
 void HuffmanReader::State::decode(j_decompress_ptr info, JBLOCKROW* out) {
   if (filled - bits.next < static_cast<std::ptrdiff_t>(most_in_mcu) && !last_part) more(*info);
-  const bool wanted = out && column >= first && column <= end;
+  const bool wanted = out && column >= first && column < end;
   if (++column == columns) column = 0;
   Bits in = bits;
   bool good = true;
@@ -198,15 +203,18 @@ void HuffmanReader::State::decode(j_decompress_ptr info, JBLOCKROW* out) {
   if (last_part && in.next - in.count / 8 > filled) fail(info, JWRN_HIT_MARKER);
 }
 
-void HuffmanReader::State::begin(jpeg_decompress_struct& info) {
+void HuffmanReader::State::begin(jpeg_decompress_struct& info, Columns wanted) {
   bits = {0, 0, buffer.data()};
   filled = buffer.data();
   last_part = after_ff = false;
   last.fill(0);
   column = 0;
   columns = info.MCUs_per_row;
-  first = info.master->first_iMCU_col;
-  end = info.master->last_iMCU_col;
+  // In a scan of one component an MCU is one block, whatever its sampling.
+  const auto across = static_cast<JDIMENSION>((info.comps_in_scan == 1 ? 1 : info.max_h_samp_factor) *
+                                              info.min_DCT_scaled_size);
+  first = wanted.start / across;
+  end = (wanted.start + wanted.width + across - 1) / across;
   blocks = info.blocks_in_MCU;
   for (int i = 0; i < info.comps_in_scan; ++i) {
     const jpeg_component_info& part = *info.cur_comp_info[i];
@@ -266,21 +274,24 @@ void HuffmanReader::State::unstuff(jpeg_decompress_struct& info) {
   source.bytes_in_buffer -= used;
 }
 
-HuffmanReader::HuffmanReader() : state_(std::make_unique<State>()) {}
+HuffmanReader::HuffmanReader() : HuffmanReader(loaded_libjpeg()) {}
+HuffmanReader::HuffmanReader(std::string_view libjpeg_version)
+    : state_(std::make_unique<State>()), fits_library_(is_checked_libjpeg(libjpeg_version)) {}
 HuffmanReader::~HuffmanReader() = default;
 
 std::size_t HuffmanReader::bytes() { return sizeof(State); }
 
-void HuffmanReader::take_over(jpeg_decompress_struct& info) {
-  const bool ours = !info.progressive_mode && !info.arith_code && info.restart_interval == 0 &&
-                    !jpeg_has_multiple_scans(&info);
-  if (!ours) return;
-  state_->begin(info);
+bool HuffmanReader::take_over(jpeg_decompress_struct& info, Columns wanted) {
+  const bool ours = fits_library_ && !info.progressive_mode && !info.arith_code &&
+                    info.restart_interval == 0 && !jpeg_has_multiple_scans(&info);
+  if (!ours) return false;
+  state_->begin(info, wanted);
   info.client_data = state_.get();
   info.entropy->decode_mcu = [](j_decompress_ptr it, JBLOCKROW* out) -> boolean {
     static_cast<State*>(it->client_data)->decode(it, out);
     return TRUE;
   };
+  return true;
 }
 
 }  // namespace sluice

@@ -95,8 +95,9 @@ TEST_CASE("doctor: a sound configuration passes after one real step, and leaves 
   CHECK(told["ok"] == true);
   std::vector<std::string> names;
   for (const json& check : told["checks"]) names.push_back(check["name"]);
-  for (const char* name : {"build", "CPUs", "memory", "rendezvous", "exchange", "configuration", "device",
-                           "data set", "RAM budget", "storage", "images", "one step", "feed", "disk"})
+  for (const char* name :
+       {"build", "CPUs", "memory", "JPEG", "rendezvous", "exchange", "configuration", "device", "data set",
+        "RAM budget", "storage", "images", "one step", "feed", "disk"})
     CHECK_MESSAGE(std::ranges::count(names, name) == 1, name);
   for (const json& check : told["checks"]) {
     if (check["name"] == "images") CHECK(check["figures"]["looked_at"] == 48);

@@ -32,3 +32,16 @@ TEST_CASE("doctor, exchange: NCCL for GPUs, Gloo for the rest") {
   CHECK(found("cpu", "").starts_with("Gloo between ranks: this is a CPU build"));
   CHECK(found("cpu", "2.27.3").starts_with("Gloo between ranks on the CPU"));
 }
+
+TEST_CASE("doctor, JPEG: a library that this was not written for is slower, and is named") {
+  const auto line = [](const std::string& version) {
+    Checklist list;
+    look_at_jpeg(list, version);
+    return list.lines().back();
+  };
+  CHECK(line("2.1.5").verdict == Verdict::ok);
+  CHECK(line("2.1.5").found == "libjpeg-turbo 2.1.5");
+  CHECK(line("3.2.0").verdict == Verdict::warning);
+  CHECK(line("3.2.0").found.starts_with("libjpeg-turbo 3.2.0, whose inside is not known"));
+  CHECK(line("").verdict == Verdict::warning);
+}

@@ -41,24 +41,27 @@ struct Injected {
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
     p.sizes_threads = sizes_threads;
-    const std::map<std::string, double> busy = {{"step", step},       {"read", read},     {"decode", decode},
-                                                {"augment", augment}, {"big lane", lane}, {"upload", upload}};
+    p.batch = o.batch;
+    const std::map<NodeId, double> busy = {{NodeId::step, step},     {NodeId::read, read},
+                                           {NodeId::decode, decode}, {NodeId::augment, augment},
+                                           {NodeId::lane, lane},     {NodeId::upload, upload}};
     for (NodeFigures& n : p.nodes) {
       n.available = p.elapsed * n.concurrency;
-      n.busy = static_cast<Nanoseconds>((busy.contains(n.name) ? busy.at(n.name) : 0.01) *
+      n.busy = static_cast<Nanoseconds>((busy.contains(n.id) ? busy.at(n.id) : 0.01) *
                                         static_cast<double>(n.available));
-      const double each = n.name == "read" ? read_ms * 1e6 : 5e6;
+      const double each = n.id == NodeId::read ? read_ms * 1e6 : 5e6;
       n.items = static_cast<std::uint64_t>(static_cast<double>(n.busy) / each);
       n.p50 = static_cast<Nanoseconds>(each);
       n.wait_input = n.available - n.busy;
-      const double held = n.name == "sampler" ? no_credit
-                          : n.name == "gate"  ? no_slot
-                          : n.name == "log"   ? log
-                                              : 0;
+      const double held = n.id == NodeId::sampler ? no_credit
+                          : n.id == NodeId::gate  ? no_slot
+                          : n.id == NodeId::log   ? log
+                                                  : 0;
       n.wait_bound = static_cast<Nanoseconds>(held * static_cast<double>(p.elapsed));
     }
     for (EdgeFigures& e : p.edges) e.mean = e.used = e.limit * std::max(no_credit, 0.01);
-    const NodeFigures& r = *p.node("read");
+    const NodeFigures& r = p.node(NodeId::read);
+    p.node(NodeId::step).items = r.items / p.batch;  // each image that was read was taken
     p.storage.files = static_cast<double>(r.items);
     p.storage.bytes = p.storage.files * file;
     p.storage.seconds = static_cast<double>(r.busy) * 1e-9;
@@ -120,6 +123,15 @@ TEST_CASE("diagnosis: a budget that cannot hold the reads that storage would nee
             "reads at once"));
 }
 
+TEST_CASE("diagnosis: nobody is told to raise something to what it is, or to less") {
+  // Read-ahead is full, mostly of files that are being read, and there is budget left.
+  Injected ahead{.step = 0.9, .read = 0.6, .no_credit = 0.98, .read_threads = 512, .read_ahead = 512};
+  CHECK(has(judge(ahead).line, "raise pipeline.read_ahead to 1024 (needs 107.4 MiB of budget)"));
+  // Three quarters of the threads' time is spent reading, and the device is nearly fed.
+  const Injected threads{.step = 0.94, .read = 0.75, .read_threads = 64};
+  CHECK(has(judge(threads).line, "raise pipeline.read_threads to 128"));
+}
+
 TEST_CASE("diagnosis: too few batch slots for what the device takes in bursts") {
   Injected i{.step = 0.6, .decode = 0.4, .no_credit = 0.9, .no_slot = 0.8};
   CHECK(judge(i).line ==
@@ -153,7 +165,7 @@ TEST_CASE("diagnosis: cores that are all at work make others slow, and are what 
 TEST_CASE("diagnosis: reads that do not come back at all") {
   Picture p = Injected{.step = 0, .read = 0}.picture();
   for (NodeFigures& n : p.nodes)
-    if (n.name == "read") n.items = 0, n.active = 16;
+    if (n.id == NodeId::read) n.items = 0, n.active = 16;
   CHECK(
       diagnose(p).line ==
       "bound by read (no file came back in 100 s, 16 in flight, device waited 100 % of the time): check the "
@@ -184,7 +196,7 @@ TEST_CASE("diagnosis: figures of an interval, not since the start") {
   Picture both = first;
   both.elapsed += more.elapsed;
   for (NodeFigures& n : both.nodes) {
-    const NodeFigures& m = *more.node(n.name);
+    const NodeFigures& m = more.node(n.id);
     n.items += m.items, n.available += m.available, n.busy += m.busy;
     n.wait_input += m.wait_input, n.wait_bound += m.wait_bound;
   }
@@ -193,9 +205,9 @@ TEST_CASE("diagnosis: figures of an interval, not since the start") {
   CHECK(diagnose(first).bound_by == "decode");
   CHECK(diagnose(interval).bound_by == "read");
   for (const NodeFigures& n : interval.nodes) {
-    CAPTURE(n.name);
-    CHECK(n.items == more.node(n.name)->items);
-    CHECK(n.busy == more.node(n.name)->busy);
+    CAPTURE(name_of(n.id));
+    CHECK(n.items == more.node(n.id).items);
+    CHECK(n.busy == more.node(n.id).busy);
   }
 }
 
@@ -208,7 +220,7 @@ TEST_CASE("diagnosis: part by part, with questions in between") {
   const Picture more = Injected{.step = 0.99}.picture();
   now.elapsed *= 2;
   for (NodeFigures& n : now.nodes) {
-    const NodeFigures& m = *more.node(n.name);
+    const NodeFigures& m = more.node(n.id);
     n.items += m.items, n.available += m.available, n.busy += m.busy, n.wait_input += m.wait_input;
   }
   CHECK(parts.so_far().bound_by == "step");
@@ -218,9 +230,10 @@ TEST_CASE("diagnosis: part by part, with questions in between") {
 
 TEST_CASE("diagnosis: between() takes percentiles and means of the interval") {
   Registry registry;
-  NodeStats& node = registry.node("decode", 1);
+  NodeStats& node = registry.node(NodeId::decode);
   double fill = 10;
-  registry.edge("a", "b", "", 100, [&] { return fill; });
+  constexpr std::size_t edge = edge_between(NodeId::gate, NodeId::decode);
+  registry.bound(edge, "", 100, [&] { return fill; });
   node.arrive();
   node.end(node.begin() - 1'000'000'000);
   registry.observe();
@@ -231,9 +244,9 @@ TEST_CASE("diagnosis: between() takes percentiles and means of the interval") {
   node.end(node.begin() - 1'000'000);
   const Picture interval = between(before, registry.picture(3000));
   CHECK(interval.elapsed == 2000);
-  CHECK(interval.node("decode")->items == 1);
-  CHECK(interval.node("decode")->p99 == doctest::Approx(1e6).epsilon(0.3));
-  CHECK(interval.edge("a", "b")->mean == doctest::Approx(90));
+  CHECK(interval.node(NodeId::decode).items == 1);
+  CHECK(interval.node(NodeId::decode).p99 == doctest::Approx(1e6).epsilon(0.3));
+  CHECK(interval.edges[edge].mean == doctest::Approx(90));
 }
 
 // The same cases through the real graph, with fake stages; what is slow is slow by a factor of ten or more.

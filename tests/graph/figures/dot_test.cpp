@@ -28,10 +28,10 @@ Picture ran(double step, double read, double decode) {
   Picture p = planned();
   p.elapsed = 100'000'000'000;
   for (NodeFigures& n : p.nodes) {
-    const double busy = n.name == "step"     ? step
-                        : n.name == "read"   ? read
-                        : n.name == "decode" ? decode
-                                             : 0.01;
+    const double busy = n.id == NodeId::step     ? step
+                        : n.id == NodeId::read   ? read
+                        : n.id == NodeId::decode ? decode
+                                                 : 0.01;
     n.items = 1000;
     n.p50 = 84'000'000;
     n.available = p.elapsed * n.concurrency;
@@ -57,7 +57,8 @@ TEST_CASE("dot: a planned graph shows nodes, concurrency and bounds, and no figu
 
 TEST_CASE("dot: a run's graph shows figures, and edges coloured by how full they are") {
   Picture p = ran(0.9, 0.5, 0.5);
-  for (EdgeFigures& e : p.edges) e.mean = e.used = e.from == "sampler" ? e.limit : 0;
+  EdgeFigures& full = p.edges[edge_between(NodeId::sampler, NodeId::read)];
+  full.mean = full.used = full.limit;
   const std::string dot = to_dot(p, "run");
   CHECK(has(dot, "busy 90 %"));
   CHECK(has(dot, "P50 84.0 ms"));

@@ -36,6 +36,7 @@ struct World {
     // Little's law, and if the bandwidth is used up, all who may read wait.
     const double active = rate < storage ? rate * latency : at_once;
     l.read_seconds = active / rate;
+    l.reads = l.admitted = active;
     l.readers_busy = active / s.read_threads;
     l.cores_busy = rate / cores;
     l.no_credit = rate < storage || s.read_ahead <= s.read_threads ? 1 : 0;
@@ -169,22 +170,23 @@ TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads
   PipelineOptions graph;
   graph.read_threads = 16;
   Picture p = planned_picture(graph);
+  p.batch = 8;
   const auto at = [&](double seconds, double each) {  // all 16 readers busy, a file takes `each`
     p.elapsed = static_cast<Nanoseconds>(seconds * 1e9);
     for (NodeFigures& n : p.nodes) {
-      if (n.name == "step") n.wait_input = p.elapsed / 2, n.busy = p.elapsed / 2;
-      if (n.name != "read") continue;
+      if (n.id == NodeId::step) n.wait_input = p.elapsed / 2, n.busy = p.elapsed / 2;
+      if (n.id != NodeId::read) continue;
       n.busy = n.available = 16 * p.elapsed;
       n.items = static_cast<std::uint64_t>(16 * seconds / each);
     }
     return p;
   };
-  CHECK(sizing.look(at(0.9, 0.1), 8).empty());
-  CHECK_FALSE(sizing.look(at(1, 0.1), 8).empty());
-  CHECK(sizing.look(at(1.5, 0.1), 8).empty());
+  CHECK(sizing.look(at(0.9, 0.1)).empty());
+  CHECK_FALSE(sizing.look(at(1, 0.1)).empty());
+  CHECK(sizing.look(at(1.5, 0.1)).empty());
   Sizing slow(o);
-  CHECK(slow.look(at(11, 3), 8).empty());
-  CHECK_FALSE(slow.look(at(13, 3), 8).empty());
+  CHECK(slow.look(at(11, 3)).empty());
+  CHECK_FALSE(slow.look(at(13, 3)).empty());
 }
 
 TEST_CASE("sizing: a system that gives no more threads is not asked again") {
@@ -242,8 +244,8 @@ TEST_CASE("sizing: a running graph reads more at once when storage is slow, with
   CHECK(run.peak <= run.options().split.budget);
   CHECK(most > 2);
   CHECK(most <= 48);
-  CHECK(end.picture.node("read")->concurrency > 2);
-  CHECK(end.picture.node("read")->available > end.picture.elapsed * 2);
+  CHECK(end.picture.node(NodeId::read).concurrency > 2);
+  CHECK(end.picture.node(NodeId::read).available > end.picture.elapsed * 2);
   REQUIRE_FALSE(run.told.empty());
   CHECK(has(run.told[0], "auto: read threads 2 -> "));
 }
@@ -279,10 +281,10 @@ TEST_CASE("sizing: a stop while threads are being added ends the run") {
     Pipeline pipeline(o, run.stages(), ledger);
     int ticks = 0;
     const RunEnd end = pipeline.run([&] {
-      if (pipeline.picture().node("read")->concurrency > 1 && ++ticks > round) pipeline.stop().request();
+      if (pipeline.picture().node(NodeId::read).concurrency > 1 && ++ticks > round) pipeline.stop().request();
     });
     CHECK_FALSE(end.failure);
     CHECK_FALSE(end.abandoned);
-    CHECK(end.picture.node("read")->concurrency > 1);
+    CHECK(end.picture.node(NodeId::read).concurrency > 1);
   }
 }

@@ -16,7 +16,7 @@ TEST_CASE("stats: percentiles are within an eighth") {
 }
 
 TEST_CASE("stats: a node's time is busy, held up, or waiting for input") {
-  NodeStats stats("decode", 2);
+  NodeStats stats(NodeId::decode, 2);
   stats.arrive();
   stats.arrive();
   CHECK(stats.figures(1000).queued == 2);

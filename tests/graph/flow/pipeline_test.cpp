@@ -363,16 +363,16 @@ TEST_CASE("pipeline: counters and the picture of a finished run") {
   const RunEnd end = run.run();
   std::uint64_t samples = 0;
   for (std::uint64_t b = 0; b < run.batches(); ++b) samples += run.places(b);
-  for (const char* name : {"sampler", "read", "gate", "decode", "augment", "collate"}) {
-    CAPTURE(name);
-    REQUIRE(end.picture.node(name));
-    CHECK(end.picture.node(name)->items == samples + (std::string(name) == "sampler" ? 1 : 0));
-    CHECK(end.picture.node(name)->queued == 0);
-    CHECK(end.picture.node(name)->active == 0);
+  for (const NodeId id :
+       {NodeId::sampler, NodeId::read, NodeId::gate, NodeId::decode, NodeId::augment, NodeId::collate}) {
+    CAPTURE(name_of(id));
+    CHECK(end.picture.node(id).items == samples + (id == NodeId::sampler ? 1 : 0));
+    CHECK(end.picture.node(id).queued == 0);
+    CHECK(end.picture.node(id).active == 0);
   }
-  CHECK(end.picture.node("step")->items == run.batches());
-  CHECK(end.picture.node("decode")->p50 >= 200'000 * 7 / 8);
-  CHECK(end.picture.node("decode")->p99 >= end.picture.node("decode")->p50);
-  CHECK(end.picture.node("decode")->busy >= static_cast<Nanoseconds>(samples) * 200'000);
+  CHECK(end.picture.node(NodeId::step).items == run.batches());
+  CHECK(end.picture.node(NodeId::decode).p50 >= 200'000 * 7 / 8);
+  CHECK(end.picture.node(NodeId::decode).p99 >= end.picture.node(NodeId::decode).p50);
+  CHECK(end.picture.node(NodeId::decode).busy >= static_cast<Nanoseconds>(samples) * 200'000);
   CHECK(end.picture.ledger_peak == run.peak);
 }

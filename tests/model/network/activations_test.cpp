@@ -91,6 +91,14 @@ TEST_CASE("activations: within a fifth of what validation on the CPU takes") {
   }
 }
 
+TEST_CASE("activations: tf32 is float on the CPU, for the plan as for the step") {
+  StepShape shape = on_cpu("resnet18", 32, 32, false);
+  const std::size_t single = step_memory(shape).peak;
+  shape.precision = "tf32";
+  CHECK(step_memory(shape).peak == single);
+  check_near(shape);
+}
+
 TEST_CASE("activations: parameters and buffers are those of the network") {
   for (const char* arch : {"resnet18", "resnet34", "resnet50", "resnet101"})
     for (const int classes : {2, 1000}) {

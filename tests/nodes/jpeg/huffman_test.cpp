@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/random.hpp"
+#include "nodes/jpeg/library.hpp"
 #include "tests/support/jpegs.hpp"
 
 using namespace sluice;
@@ -17,7 +18,8 @@ int warned = 0;
 
 // Coefficients of all blocks, by libjpeg's own decoder or ours, as pixels of the whole image. Nothing where
 // it gives up; `warnings` counts what libjpeg would rather not have seen.
-std::optional<Bytes> decode(const Bytes& jpeg, std::size_t piece, bool ours, int& warnings) {
+std::optional<Bytes> decode(const Bytes& jpeg, std::size_t piece, bool ours, int& warnings,
+                            unsigned reduce = 1, std::optional<Columns> crop = std::nullopt) {
   const auto pieces = in_pieces(jpeg, piece);
   static HuffmanReader reader;  // one for all, as a decode thread has it
   static Bytes pixels;          // a longjmp must find it in memory
@@ -34,8 +36,15 @@ std::optional<Bytes> decode(const Bytes& jpeg, std::size_t piece, bool ours, int
     rewind(source, pieces);
     jpeg_read_header(&info, TRUE);
     info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_RGB;
+    info.scale_denom = reduce;
     jpeg_start_decompress(&info);
-    if (ours) reader.take_over(info);
+    Columns columns{0, info.output_width};
+    if (crop) {
+      columns.start = std::min(crop->start, info.output_width - 1);
+      columns.width = std::min(crop->width, info.output_width - columns.start);
+      jpeg_crop_scanline(&info, &columns.start, &columns.width);
+    }
+    if (ours) reader.take_over(info, columns);
     const std::size_t stride =
         std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components);
     pixels.resize(stride * info.output_height);
@@ -88,6 +97,81 @@ TEST_CASE("huffman: the same pixels as by libjpeg's own decoder, whatever the co
       REQUIRE(own == reference);
       REQUIRE(warnings == 0);
     }
+}
+
+TEST_CASE("huffman: the same pixels of a crop as by libjpeg's own decoder, at any scale and sampling") {
+  std::vector<Bytes> all;
+  for (const int h : {1, 2})
+    for (const int v : {1, 2})
+      for (const int components : {1, 3, 4})
+        all.push_back(
+            make_jpeg({.size = {203, 40}, .components = components, .h = h, .v = v, .noise = true}));
+  for (const Bytes& jpeg : all)
+    for (const unsigned reduce : {1u, 2u, 4u, 8u})
+      for (const JDIMENSION start : {0u, 5u, 16u, 33u, 120u, 202u})
+        for (const JDIMENSION width : {1u, 8u, 40u, 203u}) {
+          int warnings = 0;
+          CAPTURE(reduce);
+          CAPTURE(start);
+          CAPTURE(width);
+          const auto own = decode(jpeg, 4096, true, warnings, reduce, Columns{start, width});
+          REQUIRE(own);
+          REQUIRE(own == decode(jpeg, 4096, false, warnings, reduce, Columns{start, width}));
+        }
+}
+
+TEST_CASE("huffman: only in a library that it was written for") {
+  for (const char* version : {"2.1.0", "2.1.2", "2.1.5", "2.1.5.1"}) {
+    CAPTURE(version);
+    CHECK(is_checked_libjpeg(version));
+  }
+  for (const char* version :
+       {"", ".", "2", "2.1", "2.1.", "2.1.x", "2.1.5x", "2.1.6", "2.1.90", "2.0.6", "3.0.0", "3.2.0", "8.0.0",
+        "-2.1.5", "2.-1.5", "2.1.1005", "1.1001.5", "2.1.99999999999"}) {
+    CAPTURE(version);
+    CHECK_FALSE(is_checked_libjpeg(version));
+  }
+}
+
+TEST_CASE("huffman: a library tells its version in its own text") {
+  CHECK(find_libjpeg_version("") == "");
+  CHECK(find_libjpeg_version("libjpeg-turbo version ") == "");
+  CHECK(find_libjpeg_version("libjpeg-turbo version 3.0") == "3.0");
+  using namespace std::string_view_literals;
+  CHECK(find_libjpeg_version("x\0libjpeg-turbo version \0libjpeg-turbo version 2.1.5 (build 2)\0"sv) ==
+        "2.1.5");
+  CHECK(find_libjpeg_version("mozjpeg version 4.1.1 (build 3)") == "");
+  // What is loaded here is what this was built with, unless somebody has put another one in its place.
+  INFO("loaded: ", loaded_libjpeg());
+  CHECK_FALSE(loaded_libjpeg().empty());
+  CHECK(loaded_libjpeg().find_first_not_of("0123456789.") == std::string::npos);
+}
+
+TEST_CASE("huffman: libjpeg's own decoder stays where the library is another one") {
+  const Bytes jpeg = make_jpeg({.size = {95, 61}});
+  const auto taken_over = [&](HuffmanReader& reader) {
+    const auto pieces = in_pieces(jpeg, 1 << 20);
+    jpeg_decompress_struct info{};
+    JpegErrors errors{};
+    JpegSource source{};
+    install(info, errors);
+    volatile bool taken = false;
+    if (setjmp(errors.jump) == 0) {
+      jpeg_create_decompress(&info);
+      install(info, source);
+      rewind(source, pieces);
+      jpeg_read_header(&info, TRUE);
+      jpeg_start_decompress(&info);
+      taken = reader.take_over(info, {0, info.output_width});
+    }
+    jpeg_destroy_decompress(&info);
+    return bool{taken};
+  };
+  HuffmanReader checked("2.1.5"), newer("3.0.0"), unknown(""), loaded;
+  CHECK(taken_over(checked));
+  CHECK_FALSE(taken_over(newer));
+  CHECK_FALSE(taken_over(unknown));
+  CHECK(taken_over(loaded) == is_checked_libjpeg(loaded_libjpeg()));
 }
 
 TEST_CASE("huffman: damaged data are refused, or decoded as libjpeg decodes them") {
