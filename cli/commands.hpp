@@ -12,8 +12,8 @@
 #include "run/data/slow_storage.hpp"
 #include "run/data/synth.hpp"
 #include "run/data/synth_tree.hpp"
-#include "run/ending.hpp"
 #include "run/launch/place.hpp"
+#include "run/session/ending.hpp"
 #include "run/train/rate_search.hpp"
 
 namespace sluice {
@@ -102,6 +102,9 @@ struct FeedBench {
 int bench_feed_command(ConfigArguments arguments, const FeedBench& bench);
 // The configuration, or nothing after its errors have been printed.
 [[nodiscard]] std::optional<Config> load_or_complain(const ConfigArguments& arguments);
+void complain(const Error& error);  // "sluice: ..." on stderr
+// The exit code of a run, after its failure has been printed.
+[[nodiscard]] int told(const Ending& ending);
 // The exit code of a command that comes to its end with `code`: results that could not be written to stdout
 // make a failure of success.
 [[nodiscard]] int with_output_written(int code);

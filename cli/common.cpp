@@ -7,6 +7,13 @@
 
 namespace sluice {
 
+void complain(const Error& error) { std::cerr << "sluice: " + error.text() + "\n" << std::flush; }
+
+int told(const Ending& ending) {
+  if (ending.failure) complain(*ending.failure);
+  return ending.code();
+}
+
 int with_output_written(int code) {
   errno = 0;
   std::cout.flush();

@@ -127,12 +127,12 @@ int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   }
   const std::unique_ptr<Log> log = screen_log();
   Evaluation evaluation(*run, std::move(*weights), *config, *log);
-  const int code = run->run(
+  const Ending ending = run->run(
       {[&] { return evaluation.begin(); },
        [&](const BatchPlan& plan, OnDevice&& batch) { return evaluation.batch(plan, std::move(batch)); },
        [&] { evaluation.over(); }});
   (void)log->close();  // the screen alone: nothing that could fail
-  if (code != exit_done) return code;
+  if (!ending.well()) return told(ending);
   if (evaluation.sums().count == 0) {
     complain({"eval", "data.val", "no image could be used", ""});
     return exit_failed;

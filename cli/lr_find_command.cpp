@@ -159,12 +159,12 @@ int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& ask
   if (!run) return refuse(run.error());
   const std::unique_ptr<Log> log = screen_log();
   Search search(*config, *run, *test, std::move(weights), *log);
-  const int code =
+  const Ending ending =
       run->run({[&] { return search.begin(); },
                 [&](const BatchPlan&, OnDevice&& batch) { return search.batch(std::move(batch)); },
                 [&] { search.over(); }});
   (void)log->close();  // the screen alone: nothing that could fail
-  return code == exit_done ? tell(search.outcome(), *config, arguments.file, asked) : code;
+  return ending.well() ? tell(search.outcome(), *config, arguments.file, asked) : told(ending);
 }
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include "base/process/descriptors.hpp"
 #include "base/thread_limit.hpp"
 #include "cli/commands.hpp"
+#include "cli/leave.hpp"
 
 namespace {
 
@@ -258,5 +259,5 @@ int main(int count, char** words) {
   static char results[256 * 1024];
   if (isatty(STDOUT_FILENO) == 0)  // written in one go at the end, so that what fails has its reason
     std::setvbuf(stdout, results, _IOFBF, sizeof results);
-  return with_output_written(run(count, words));
+  return leave(run(count, words));
 }

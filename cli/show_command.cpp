@@ -7,16 +7,17 @@
 #include "cli/commands.hpp"
 #include "cli/draw/lettering.hpp"
 #include "cli/draw/npy.hpp"
-#include "graph/flow/pipeline.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_image.hpp"
 #include "run/plan/run_plan.hpp"
+#include "run/session/session.hpp"
 
 namespace sluice {
 namespace {
 
 // What one batch holds, after the graph that made it is gone.
 struct Shown {
+  Ending ending;  // only after a good one is the rest there
   BatchPlan plan;
   std::size_t places = 0, size = 0;
   std::vector<std::uint8_t> pixels;
@@ -61,10 +62,8 @@ Result<Shown> make_batch(const Config& config, const std::shared_ptr<const DataS
     shown.bad = batch.slot->take_bad();
     return Status(Done{});
   };
-  Ledger ledger(plan->pipeline.split.budget);
-  Pipeline pipeline(plan->pipeline, std::move(stages), ledger);
-  const RunEnd end = pipeline.run();
-  if (end.failure) return *end.failure;
+  Session session(plan->pipeline, std::move(stages));
+  shown.ending = session.run();
   return shown;
 }
 
@@ -167,6 +166,7 @@ int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
   const auto sets = std::make_shared<const DataSets>(std::move(*scanned));
   const Result<Shown> shown = make_batch(*config, sets, asked);
   if (!shown) return refuse(shown.error(), exit_usage);
+  if (!shown->ending.well()) return told(shown->ending);
   const std::vector<std::string>& classes = sets->train.class_names();
   if (Status written = write_files(*shown, classes, asked); !written)
     return refuse(written.error(), exit_failed);

@@ -10,7 +10,7 @@ DeviceFeed::~DeviceFeed() {
 }
 
 Status DeviceFeed::prepare(const std::vector<Slot*>& slots) {
-  Result<std::shared_ptr<Device>> device = open_device(name_, index_);
+  Result<std::shared_ptr<Device>> device = open_();
   if (!device) return device.error();
   device_ = std::move(*device);
   for (Slot* slot : slots) {

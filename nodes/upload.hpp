@@ -20,12 +20,10 @@ struct OnDevice {
 
 class DeviceFeed {
  public:
-  // `index` counts the GPUs of this host.
-  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size, int index = 0)
-      : name_(std::move(device)),
-        index_(index),
-        batch_(static_cast<int>(batch)),
-        size_(static_cast<int>(image_size)) {}
+  using Open = std::function<Result<std::shared_ptr<Device>>()>;  // see open_device
+
+  DeviceFeed(Open open, std::int64_t batch, std::int64_t image_size)
+      : open_(std::move(open)), batch_(static_cast<int>(batch)), size_(static_cast<int>(image_size)) {}
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
   ~DeviceFeed();  // before the slots go
@@ -40,8 +38,8 @@ class DeviceFeed {
   [[nodiscard]] static OnDevice& of(Batch& batch) { return *static_cast<OnDevice*>(batch.device.get()); }
 
  private:
-  std::string name_;
-  int index_, batch_, size_;
+  Open open_;
+  int batch_, size_;
   std::shared_ptr<Device> device_;
   std::vector<Slot*> pinned_;
   std::optional<Upload> upload_;

@@ -91,8 +91,7 @@ int main() {
     if (b.number + 1 == until) counting = false;
     return Status(Done{});
   };
-  Ledger ledger(plan->pipeline.split.budget);
-  Pipeline pipeline(plan->pipeline, std::move(stages), ledger);
+  Pipeline pipeline(plan->pipeline, std::move(stages));
   const RunEnd end = pipeline.run();
   const double images = static_cast<double>((until - 1 - warm) * 16);
   const double own = static_cast<double>(by_new) / images,

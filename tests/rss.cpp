@@ -57,22 +57,23 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
     std::this_thread::sleep_for(step_time);
     return Status(Done{});
   };
-  Ledger ledger(plan->pipeline.split.budget);
-  Pipeline pipeline(plan->pipeline, std::move(stages), ledger);
+  Pipeline pipeline(plan->pipeline, std::move(stages));
   const std::size_t idle = status_bytes("VmRSS");
   forget_peak();
   const RunEnd end = pipeline.run();
-  const std::size_t peak = status_bytes("VmHWM"), budget = ledger.budget();
+  const std::size_t peak = status_bytes("VmHWM"), budget = pipeline.ledger().budget();
   const std::size_t allowed = budget + budget / 10 + (std::size_t{32} << 20);
   const std::uint64_t expected =
       2 * (sequence->steps_per_epoch() * sequence->shape().batch + sets->val.size());
-  const bool good = end.finished && images == expected && ledger.peak() <= budget && peak - idle <= allowed;
+  const bool good =
+      end.finished && images == expected && pipeline.ledger().peak() <= budget && peak - idle <= allowed;
   std::printf(
       "%s: %s: budget %s, ledger peak %s, RSS over idle %s (allowed %s), %llu of %llu images, big lane "
       "%llu%s%s\n",
-      name, good ? "ok" : "FAILED", readable_bytes(budget).c_str(), readable_bytes(ledger.peak()).c_str(),
-      readable_bytes(peak - idle).c_str(), readable_bytes(allowed).c_str(),
-      static_cast<unsigned long long>(images), static_cast<unsigned long long>(expected),
+      name, good ? "ok" : "FAILED", readable_bytes(budget).c_str(),
+      readable_bytes(pipeline.ledger().peak()).c_str(), readable_bytes(peak - idle).c_str(),
+      readable_bytes(allowed).c_str(), static_cast<unsigned long long>(images),
+      static_cast<unsigned long long>(expected),
       static_cast<unsigned long long>(end.picture.node(NodeId::lane).items), end.failure ? ": " : "",
       end.failure ? end.failure->text().c_str() : "");
   return good;

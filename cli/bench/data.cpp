@@ -9,22 +9,18 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <variant>
 
 #include "base/text.hpp"
+#include "cli/bench/cpu_parts.hpp"
 #include "cli/commands.hpp"
-#include "graph/flow/pipeline.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
+#include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
 
 namespace sluice {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 rusage usage() {
   rusage u{};
@@ -59,8 +55,10 @@ class DataBenchmark {
       : data_(std::move(data)), threads_(threads) {
     data_.plan.pipeline.batches = batches;
     Sampler sampler(data_.sequence, 0);
-    for (std::uint64_t i = 0; i < batches * data_.plan.pipeline.batch; ++i)
-      files_.push_back(data_.sets->train.path(sampler.next()->index % data_.images));
+    for (std::uint64_t i = 0; i < batches * data_.plan.pipeline.batch; ++i) {
+      tickets_.push_back(*sampler.next());
+      files_.push_back(data_.sets->train.path(tickets_.back().index % data_.images));
+    }
   }
 
   [[nodiscard]] std::size_t images() const { return files_.size(); }
@@ -73,22 +71,19 @@ class DataBenchmark {
   }
 
   Round full_decode() {
-    std::atomic<std::size_t> next{0}, bad{0};
-    return timed([&] {
-      std::vector<std::thread> all;
-      for (unsigned i = 0; i < threads_; ++i)
-        all.emplace_back([&] {
-          FullDecoder decoder;
-          for (std::size_t at = next++; at < files_.size(); at = next++) bad += !decoder.decode(files_[at]);
-        });
-      for (std::thread& t : all) t.join();
-      bad_ = bad;
+    std::atomic<std::size_t> bad{0};
+    const Round round = timed([&] {
+      on_all_threads([&](const auto& next) {
+        FullDecoder decoder;
+        while (const auto at = next()) bad += !decoder.decode(files_[*at]);
+      });
     });
+    bad_ = bad;
+    return round;
   }
 
-  Result<Round> data_path() {
-    auto kept = std::make_unique<Ledger>(data_.plan.pipeline.split.budget);
-    Ledger& ledger = *kept;
+  // How the run ended, if that was not well, or what it took.
+  std::variant<Ending, Round> data_path() {
     Stages stages = data_.stages();
     stages.next = [batches = data_.plan.pipeline.batches, inner = stages.next] {
       std::optional<Ticket> ticket = inner();
@@ -99,32 +94,18 @@ class DataBenchmark {
       batch.slot.release();
       return Status(Done{});
     };
-    Pipeline pipeline(data_.plan.pipeline, std::move(stages), ledger);
-    RunEnd end;
-    const Round round = timed([&] { end = pipeline.run(); });
-    ledger_peak_ = std::max(ledger_peak_, ledger.peak());
-    if (end.abandoned) (void)kept.release();  // the read that never came back may still look at it
-    if (end.failure) return *end.failure;
+    Session session(data_.plan.pipeline, std::move(stages));
+    Ending ending;
+    const Round round = timed([&] { ending = session.run(); });
+    ledger_peak_ = std::max(ledger_peak_, session.pipeline().ledger().peak());
+    if (!ending.well()) return ending;
     return round;
   }
 
-  // What an image takes of a CPU, in ms, on one thread: reading it, decoding it with and without resampling.
-  struct Stage {
-    double read = 0, decode = 0, without_resampling = 0;
-  };
-  Stage stages_alone() {
-    Stage stage;
-    stage.read = alone([&](const Ticket&, std::span<const std::uint8_t>) {});
-    JpegDecoder decoder;
-    std::vector<std::uint8_t> out(data_.plan.pipeline.place_bytes);
-    const auto decode = [&](const Ticket& t, std::span<const std::uint8_t> file) {
-      (void)decode_sample(decoder, {&file, 1}, true, {data_.plan.data.seed, t.epoch, t.index},
-                          data_.plan.data.decode, data_.plan.data.decode.max_scratch, out.data());
-    };
-    stage.decode = alone(decode) - stage.read;
-    decoder.without_resampling(true);
-    stage.without_resampling = alone(decode) - stage.read;
-    return stage;
+  // The data path's round with its parts, each by itself on as many threads. In ms of a CPU for an image.
+  CpuRound with_parts(const Round& whole) {
+    return {1e3 * whole.cpu / static_cast<double>(images()), alone(Part::read), alone(Part::read_decode),
+            alone(Part::read_code)};
   }
 
  private:
@@ -136,63 +117,86 @@ class DataBenchmark {
     return {1e-9 * static_cast<double>(now_ns() - begin), cpu_seconds() - cpu};
   }
 
+  // Calls `body` on each thread with a function that gives it the next file's number, until there is none.
   template <class Body>
-  double alone(Body&& body) {
-    std::vector<std::uint8_t> file;
-    Sampler sampler(data_.sequence, 0);
-    const Stop stop;
+  void on_all_threads(const Body& body) {
+    std::atomic<std::size_t> taken{0};
+    const auto next = [&]() -> std::optional<std::size_t> {
+      const std::size_t at = taken++;
+      return at < files_.size() ? std::optional(at) : std::nullopt;
+    };
+    std::vector<std::thread> all;
+    for (unsigned i = 0; i < threads_; ++i) all.emplace_back([&] { body(next); });
+    for (std::thread& t : all) t.join();
+  }
+
+  enum class Part { read, read_decode, read_code };
+  double alone(Part part) {
     const Round round = timed([&] {
-      for (const std::string& path : files_) {
-        const Ticket t = *sampler.next();
-        std::size_t bytes = 0;
-        const auto place = [&](std::size_t size, std::vector<iovec>& where) {
-          if (file.size() < size) file.resize(size);
-          where.push_back({file.data(), bytes = size});
-          return true;
-        };
-        if (read_file(path, data_.plan.data.read, place, stop).kind == Outcome::Kind::done)
-          body(t, {file.data(), bytes});
-      }
+      on_all_threads([&](const auto& next) {
+        JpegDecoder decoder;
+        decoder.without_resampling(part == Part::read_code);
+        std::vector<std::uint8_t> file, out(data_.plan.pipeline.place_bytes);
+        const Stop stop;
+        while (const auto at = next()) {
+          std::size_t bytes = 0;
+          const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+            if (file.size() < size) file.resize(size);
+            where.push_back({file.data(), bytes = size});
+            return true;
+          };
+          const Outcome read = read_file(files_[*at], data_.plan.data.read, place, stop);
+          if (part == Part::read || read.kind != Outcome::Kind::done) continue;
+          const Ticket& t = tickets_[*at];
+          const std::span<const std::uint8_t> whole(file.data(), bytes);
+          (void)decode_sample(decoder, {&whole, 1}, true, {data_.plan.data.seed, t.epoch, t.index},
+                              data_.plan.data.decode, data_.plan.data.decode.max_scratch, out.data());
+        }
+      });
     });
-    return 1e3 * round.cpu / static_cast<double>(files_.size());
+    return 1e3 * round.cpu / static_cast<double>(images());
   }
 
   DataOnly data_;
   unsigned threads_;
-  std::vector<std::string> files_;  // as the sampler gives them
+  std::vector<Ticket> tickets_;     // as the sampler gives them
+  std::vector<std::string> files_;  // theirs
   std::size_t ledger_peak_ = 0;
   std::uint64_t bad_ = 0;
 };
 
 struct Measured {
   double full = 0, path = 0, ratio = 0;  // images/s, and the median of the rounds' ratios
-  double full_cpu_ms = 0, cpu_ms = 0;    // of an image, all threads together
-  DataBenchmark::Stage stage;
+  double full_cpu_ms = 0;                // of an image, all threads together
+  CpuParts cpu;
   PixelDifference pixels;
 };
 
-Result<Measured> measure(DataBenchmark& bench, int rounds) {
-  std::vector<double> full, path, ratio, full_cpu, cpu;
+std::variant<Ending, Measured> measure(DataBenchmark& bench, int rounds) {
+  std::vector<double> full, path, ratio, full_cpu;
+  std::vector<CpuRound> cpu;
   const double images = static_cast<double>(bench.images());
   for (int i = -1; i < rounds; ++i) {  // the first one warms the caches
     const Round a = bench.full_decode();
-    const Result<Round> b = bench.data_path();
-    if (!b) return b.error();
+    const std::variant<Ending, Round> taken = bench.data_path();
+    if (const Ending* ending = std::get_if<Ending>(&taken)) return *ending;
     if (i < 0) continue;
+    const Round& b = std::get<Round>(taken);
     full.push_back(images / a.seconds);
-    path.push_back(images / b->seconds);
-    ratio.push_back(a.seconds / b->seconds);
+    path.push_back(images / b.seconds);
+    ratio.push_back(a.seconds / b.seconds);
     full_cpu.push_back(1e3 * a.cpu / images);
-    cpu.push_back(1e3 * b->cpu / images);
+    cpu.push_back(bench.with_parts(b));
   }
-  return Measured{median(full), median(path),         median(ratio),     median(full_cpu),
-                  median(cpu),  bench.stages_alone(), bench.difference()};
+  return Measured{median(full),     median(path),   median(ratio),
+                  median(full_cpu), cpu_parts(cpu), bench.difference()};
 }
+
+// Of a difference that is within noise there is nothing to tell.
+nlohmann::ordered_json part_json(double ms) { return ms > 0 ? nlohmann::ordered_json(ms) : nullptr; }
 
 void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads, bool json) {
   const std::size_t rss = static_cast<std::size_t>(usage().ru_maxrss) * 1024;
-  const double coding = m.stage.without_resampling, resample = m.stage.decode - coding,
-               rest = m.cpu_ms - m.stage.read - m.stage.decode;
   if (json) {
     std::cout << nlohmann::ordered_json{{"images_per_s", m.path},
                                         {"full_decode_images_per_s", m.full},
@@ -202,11 +206,11 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
                                         {"decode", data.config.augment.decode},
                                         {"image_size", data.config.data.image_size},
                                         {"full_decode_cpu_ms", m.full_cpu_ms},
-                                        {"cpu_ms", m.cpu_ms},
-                                        {"read_ms", m.stage.read},
-                                        {"entropy_idct_ms", coding},
-                                        {"resample_ms", resample},
-                                        {"rest_ms", rest},
+                                        {"cpu_ms", m.cpu.whole},
+                                        {"read_ms", m.cpu.read},
+                                        {"entropy_idct_ms", part_json(m.cpu.coding)},
+                                        {"resample_ms", part_json(m.cpu.resample)},
+                                        {"rest_ms", part_json(m.cpu.rest)},
                                         {"pixels_changed", m.pixels.changed},
                                         {"pixel_difference", m.pixels.mean},
                                         {"largest_pixel_difference", m.pixels.largest},
@@ -224,9 +228,10 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
   std::printf("full decode   %8.1f images/s (libjpeg, whole images, nothing else)\n", m.full);
   std::printf("data path     %8.1f images/s, %.2f times as many\n", m.path, m.ratio);
   std::printf(
-      "CPU an image  %8.3f ms (full decode %.3f): read %.3f, entropy and transform %.3f, resampling %.3f, "
-      "rest %.3f\n",
-      m.cpu_ms, m.full_cpu_ms, m.stage.read, coding, resample, rest);
+      "CPU an image  %8.3f ms (full decode %.3f): read %.3f, entropy and transform %s, resampling %s, rest "
+      "%s\n",
+      m.cpu.whole, m.full_cpu_ms, m.cpu.read, part_text(m.cpu.coding).c_str(),
+      part_text(m.cpu.resample).c_str(), part_text(m.cpu.rest).c_str());
   std::printf("memory        %s at its peak, ledger %s of %s\n", readable_bytes(rss).c_str(),
               readable_bytes(bench.ledger_peak()).c_str(),
               readable_bytes(data.plan.pipeline.split.budget).c_str());
@@ -257,12 +262,9 @@ int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
   keep_to(threads);
   const std::uint64_t each = data->plan.pipeline.batch;
   DataBenchmark bench(*data, threads, std::max<std::uint64_t>((asked.images + each - 1) / each, 1));
-  const Result<Measured> measured = measure(bench, asked.rounds);
-  if (!measured) {
-    complain(measured.error());
-    return exit_failed;
-  }
-  print(*measured, bench, *data, threads, asked.json);
+  const std::variant<Ending, Measured> measured = measure(bench, asked.rounds);
+  if (const Ending* ending = std::get_if<Ending>(&measured)) return told(*ending);
+  print(std::get<Measured>(measured), bench, *data, threads, asked.json);
   return exit_done;
 }
 

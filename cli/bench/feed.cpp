@@ -14,9 +14,8 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "graph/figures/diagnosis.hpp"
-#include "graph/flow/pipeline.hpp"
 #include "run/data/slow_storage.hpp"
-#include "run/launch/signals.hpp"
+#include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
 
 namespace sluice {
@@ -88,7 +87,7 @@ Stages with_cached_batches(Stages stages, std::uint64_t filled) {
 }
 
 struct Measured {
-  RunEnd end;
+  Ending ending;
   bool whole = false;  // lasted to its end
   Picture part;        // after the warm-up
   double first_batch_s = 0, images_per_s = 0, starvation = 0;
@@ -105,10 +104,8 @@ std::size_t resident() {
 Measured measure(const DataOnly& feed, const FeedBench& bench) {
   Measured m;
   m.idle_rss = resident();
-  auto kept = std::make_unique<Ledger>(feed.plan.pipeline.split.budget);
-  Ledger& ledger = *kept;
   Consumer consumer(bench.rate);
-  std::optional<Pipeline> pipeline;
+  std::optional<Session> session;
   Stages stages = slowed(feed.stages(), bench.storage);
   PipelineOptions options = feed.plan.pipeline;
   if (bench.headspace) {
@@ -120,16 +117,16 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
     return Status(Done{});
   };
   stages.step = [&](Batch& batch) {
-    consumer.step(batch, pipeline->stop());
+    consumer.step(batch, session->stop());
     return Status(Done{});
   };
   stages.tell = [](const std::string& line) { std::cerr << line + "\n"; };
-  pipeline.emplace(options, std::move(stages), ledger);
+  session.emplace(options, std::move(stages));
   const Nanoseconds begun = now_ns();
   std::optional<Picture> warm;
   Nanoseconds warm_at = 0;
-  m.end = pipeline->run([&] {
-    const Picture now = pipeline->picture();
+  const auto look = [&] {
+    const Picture now = session->pipeline().picture();
     if (!warm && seconds(now.elapsed) >= bench.warmup) {
       warm = now;
       warm_at = now_ns();
@@ -140,17 +137,16 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
       const Nanoseconds first = consumer.first() != 0 ? consumer.first() : now_ns();
       m.part.node(NodeId::step).wait_input += std::clamp<Nanoseconds>(first - warm_at, 0, m.part.elapsed);
       m.whole = true;
-      pipeline->stop().request();
+      session->enough();
     }
-    if (caught_signal()) pipeline->stop().request();
-  });
-  if (m.end.abandoned) (void)kept.release();  // a read that never came back may still charge it
+  };
+  m.ending = session->run({.tick = look});
   if (!m.whole) return m;
   m.first_batch_s = consumer.first() > 0 ? seconds(consumer.first() - begun) : 0;
   m.images_per_s = consumer.images_per_s().value_or(static_cast<double>(m.part.node(NodeId::collate).items) /
                                                     seconds(m.part.elapsed));
   m.starvation = std::min(1.0, seconds(m.part.node(NodeId::step).wait_input) / seconds(m.part.elapsed));
-  m.peak_ledger = ledger.peak();
+  m.peak_ledger = session->pipeline().ledger().peak();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   m.peak_rss = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
@@ -210,21 +206,9 @@ int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
     complain(feed.error());
     return exit_usage;
   }
-  catch_signals();
   const Measured m = measure(*feed, bench);
-  int code = exit_done;
-  if (m.end.failure) {
-    complain(*m.end.failure);
-    code = exit_failed;
-  } else if (!m.whole) {
-    code = 128 + caught_signal();
-  } else {
-    print(*feed, bench, m);
-  }
-  if (m.end.abandoned) {
-    _exit(with_output_written(code));
-  }
-  return code;
+  if (m.ending.well() && m.whole) print(*feed, bench, m);
+  return told(m.ending);
 }
 
 }  // namespace sluice

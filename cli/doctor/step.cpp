@@ -81,14 +81,13 @@ class FirstSteps {
 double look_at_step(Checklist& list, BatchRun& run) {
   const auto begin = Clock::now();
   FirstSteps steps(run.step_options());
-  std::optional<Error> failure;
-  const int code = run.run({[&] { return steps.begin(); },
-                            [&](const BatchPlan&, OnDevice&& batch) { return steps.batch(std::move(batch)); },
-                            [&] { steps.over(); }},
-                           &failure);
+  const Ending ending =
+      run.run({[&] { return steps.begin(); },
+               [&](const BatchPlan&, OnDevice&& batch) { return steps.batch(std::move(batch)); },
+               [&] { steps.over(); }});
   const double found = steps.rate();
-  if (failure) return list.fail("one step", *failure), found;
-  if (code != exit_done) return list.fail("one step", "stopped by a signal", ""), found;
+  if (ending.failure) return list.fail("one step", *ending.failure), found;
+  if (!ending.well()) return list.fail("one step", "stopped by a signal", ""), found;
   if (!steps.bad().empty())
     list.warn("images of the step",
               std::to_string(steps.bad().size()) + " cannot be used: " + steps.bad().front(),

@@ -126,18 +126,16 @@ int tune_trial_command(const ConfigArguments& arguments, double seconds) {
   Result<BatchRun> run = BatchRun::training(loaded.config, more_than_enough);
   if (!run) return tell(run.error());
   TimedSteps steps(run->step_options(), mix_options(loaded.config), seconds);
-  std::optional<Error> failure;
-  const int code =
+  const Ending ending =
       run->run({[&] { return steps.begin(); },
                 [&](const BatchPlan&, OnDevice&& batch) { return steps.batch(std::move(batch)); },
-                [&] { steps.over(); }},
-               &failure);
-  if (failure) return tell(*failure);
-  if (code != exit_done) return code;
+                [&] { steps.over(); }});
+  if (ending.failure) return tell(*ending.failure);
+  if (!ending.well()) return ending.code();
   return tell({{"images_per_s", steps.images_per_s()},
                {"data_wait", steps.data_wait()},
                {"vram", steps.vram()},
-               {"bound_by", diagnose(run->picture()).bound_by}},
+               {"bound_by", diagnose(ending.picture).bound_by}},
               exit_done);
 }
 

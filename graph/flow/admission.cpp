@@ -189,15 +189,19 @@ void Bodies::read(Sample* sample) {
 void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane) {
   if (stop_.requested()) return;
   go_.clear();
-  if (arrived) {
-    const Serving serving(node(NodeId::gate));
-    gate_.arrive(arrived, go_);
-  } else if (returned) {
-    spare_.push_back(returned);
-  }
-  while (!spare_.empty() && slots_.size() - spare_.size() < slots_wanted_) {
-    gate_.slot_came_back(spare_.back(), go_);
-    spare_.pop_back();
+  try {
+    if (arrived) {
+      const Serving serving(node(NodeId::gate));
+      gate_.arrive(arrived, go_);
+    } else if (returned) {
+      spare_.push_back(returned);
+    }
+    while (!spare_.empty() && slots_.size() - spare_.size() < slots_wanted_) {
+      gate_.slot_came_back(spare_.back(), go_);
+      spare_.pop_back();
+    }
+  } catch (const std::exception& e) {
+    return stop_.fail({"gate", arrived ? stages_.name(arrived->ticket) : "", as_error("gate", e).cause, ""});
   }
   WaitTime& held_up = node(NodeId::gate).held_up();
   if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())

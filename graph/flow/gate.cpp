@@ -1,6 +1,8 @@
 #include "graph/flow/gate.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 namespace sluice {
 
@@ -10,7 +12,12 @@ SlotGate::SlotGate(const std::vector<Slot*>& slots, std::uint64_t first_batch)
 }
 
 void SlotGate::admit(Sample* sample, Slot* slot, std::vector<Sample*>& go) {
-  if (!slot->is_open()) slot->open(sample->ticket.places);
+  const Ticket& t = sample->ticket;
+  if (!slot->is_open()) slot->open(t.places);
+  if (t.places != slot->places() || t.place >= t.places)  // it would never be full, or too early
+    throw std::logic_error("gate: place " + std::to_string(t.place) + " of " + std::to_string(t.places) +
+                           " in batch " + std::to_string(t.batch) + ", which has " +
+                           std::to_string(slot->places()));
   sample->slot = slot;
   go.push_back(sample);
 }
@@ -25,6 +32,7 @@ void SlotGate::arrive(Sample* sample, std::vector<Sample*>& go) {
   }
   for (Slot* slot : bound_)
     if (slot->batch() == sample->ticket.batch) return admit(sample, slot, go);
+  throw std::logic_error("gate: batch " + std::to_string(sample->ticket.batch) + " has no slot any more");
 }
 
 void SlotGate::slot_came_back(Slot* slot, std::vector<Sample*>& go) {

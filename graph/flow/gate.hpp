@@ -16,7 +16,8 @@ class SlotGate {
  public:
   SlotGate(const std::vector<Slot*>& slots, std::uint64_t first_batch);
 
-  // Each appends to `go` the samples that may go on now, with their slot set.
+  // Each appends to `go` the samples that may go on now, with their slot set. A sample that no slot can take
+  // would be waited for in vain: that is a programming error and throws std::logic_error.
   void arrive(Sample* sample, std::vector<Sample*>& go);
   void slot_came_back(Slot* slot, std::vector<Sample*>& go);  // one that was not here before may come, too
 

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/background.hpp"
+#include "base/process/left_behind.hpp"
 #include "base/thread_limit.hpp"
 #include "base/tsan.hpp"
 #include "graph/flow/admission.hpp"
@@ -167,12 +168,12 @@ static_assert(all_wired(std::make_index_sequence<static_cast<std::size_t>(NodeId
 }  // namespace
 
 struct Pipeline::Impl {
-  Impl(const PipelineOptions& options, Stages stages, Ledger& l)
-      : ledger(l),
+  Impl(const PipelineOptions& options, Stages stages)
+      : ledger(options.split.budget),
         collated(options.split.slots),
         uploaded(options.device_queue),
         bodies(
-            options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
+            options, std::move(stages), ledger, stop, registry, [this] { wake(); }, queue_fills()),
         give_slot_back([this](Slot* slot) {
           message_sent(slot);
           wiring->gate.try_put(slot);
@@ -300,7 +301,7 @@ struct Pipeline::Impl {
 
   Nanoseconds elapsed() const { return started == 0 ? 0 : (ended ? ended.load() : now_ns()) - started; }
 
-  Ledger& ledger;
+  Ledger ledger;
   Stop stop;
   Registry registry;
   std::atomic<bool> woken{false};
@@ -319,8 +320,8 @@ struct Pipeline::Impl {
   bool finished = false;
 };
 
-Pipeline::Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger)
-    : impl_(std::make_shared<Impl>(options, std::move(stages), ledger)) {}
+Pipeline::Pipeline(const PipelineOptions& options, Stages stages)
+    : impl_(std::make_shared<Impl>(options, std::move(stages))) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -377,12 +378,14 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
     // What the stuck thread may still touch is never freed.
     static auto& left_behind = *new std::vector<std::shared_ptr<Impl>>;
     left_behind.push_back(impl_);
+    note_thread_left_behind();
   }
   end.failure = p.stop.failure();
   return end;
 }
 
 Stop& Pipeline::stop() { return impl_->stop; }
+const Ledger& Pipeline::ledger() const { return impl_->ledger; }
 NodeStats& Pipeline::log_stats() { return impl_->bodies.node(NodeId::log); }
 
 Picture Pipeline::picture() const { return impl_->picture(); }

@@ -16,21 +16,22 @@ namespace sluice {
 struct RunEnd {
   std::optional<Error> failure;
   bool finished = false;   // every batch went through step
-  bool abandoned = false;  // a thread is stuck in a read: leave the process by _exit
+  bool abandoned = false;  // a thread is stuck in a read, which base/process/left_behind has been told
   Picture picture;         // the final figures
 };
 
 class Pipeline {
  public:
-  // The ledger must have been made for the split's budget; the pipeline opens its accounts there. It must
-  // live as long as the pipeline, and after an abandoned run as long as the process.
-  Pipeline(const PipelineOptions& options, Stages stages, Ledger& ledger);
+  // Has a ledger of the split's budget. After an abandoned run ledger, slots and stages live as long as the
+  // process, whatever becomes of this object: the thread that is stuck may come back to them.
+  Pipeline(const PipelineOptions& options, Stages stages);
   ~Pipeline();
 
   // `tick` is called on the calling thread about ten times a second.
   [[nodiscard]] RunEnd run(const std::function<void()>& tick = [] {});
 
   [[nodiscard]] Stop& stop();
+  [[nodiscard]] const Ledger& ledger() const;
   [[nodiscard]] NodeStats& log_stats();
   [[nodiscard]] Picture picture() const;           // any time, on any thread
   [[nodiscard]] std::vector<Slot*> slots() const;  // to be pinned before the run

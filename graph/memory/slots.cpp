@@ -1,6 +1,7 @@
 #include "graph/memory/slots.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace sluice {
 
@@ -22,7 +23,10 @@ void Slot::bind(std::uint64_t batch) {
 }
 
 void Slot::open(std::uint32_t places) {
-  places_ = std::min(places, capacity_);
+  if (places == 0 || places > capacity_)
+    throw std::logic_error("slot: " + std::to_string(places) + " places in one of " +
+                           std::to_string(capacity_));
+  places_ = places;
   left_.store(places_, std::memory_order_relaxed);
 }
 

@@ -31,8 +31,8 @@ class Slot {
   Slot(std::uint32_t places, std::size_t place_bytes);
   [[nodiscard]] static std::size_t bytes_for(std::uint32_t places, std::size_t place_bytes);
 
-  void bind(std::uint64_t batch);  // empty so far; how many places it has comes with its first sample
-  void open(std::uint32_t places);
+  void bind(std::uint64_t batch);   // empty so far; how many places it has comes with its first sample
+  void open(std::uint32_t places);  // throws std::logic_error where there are none, or not so many
   [[nodiscard]] bool is_open() const { return places_ != 0; }
 
   [[nodiscard]] std::uint64_t batch() const { return batch_; }

@@ -3,12 +3,11 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <iostream>
 #include <mutex>
 #include <thread>
 #include <utility>
 
-#include "run/ending.hpp"
+#include "run/session/ending.hpp"
 
 namespace sluice {
 
@@ -21,6 +20,8 @@ constexpr auto to_end = 30s;  // time to save and to come to an end
 }  // namespace
 
 struct RankWatch::State {
+  explicit State(Tell t) : tell(std::move(t)) {}
+
   void leave_it_to_main() {
     const std::lock_guard lock(mutex);
     stop = nullptr;
@@ -38,22 +39,21 @@ struct RankWatch::State {
       return true;
     }
     if (heard) return false;
-    complain(error);
-    std::cerr.flush();
+    tell(error);
     _exit(exit_failed);
   }
 
   void end_soon() {
     const std::lock_guard lock(mutex);
     if (std::exchange(timed, true)) return;
-    std::thread([] {
+    std::thread([tell = tell] {
       std::this_thread::sleep_for(to_end);
-      complain({"ranks", "", "the run could not be ended in time", "go on with --resume auto"});
-      std::cerr.flush();
+      tell({"ranks", "", "the run could not be ended in time", "go on with --resume auto"});
       _exit(exit_failed);
     }).detach();
   }
 
+  const Tell tell;
   std::mutex mutex;
   std::condition_variable changed;
   Stop* stop = nullptr;
@@ -61,8 +61,8 @@ struct RankWatch::State {
   bool told = false, timed = false;
 };
 
-RankWatch::RankWatch(std::shared_ptr<Ranks> ranks)
-    : ranks_(std::move(ranks)), state_(std::make_shared<State>()) {
+RankWatch::RankWatch(std::shared_ptr<Ranks> ranks, Tell tell)
+    : ranks_(std::move(ranks)), state_(std::make_shared<State>(std::move(tell))) {
   if (!ranks_) return;
   ranks_->watch([state = state_, weak = std::weak_ptr<Ranks>(ranks_)](const Error& error) {
     if (!state->lost(error)) return;

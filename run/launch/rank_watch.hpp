@@ -2,6 +2,7 @@
 // hanging.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "graph/flow/stop.hpp"
@@ -11,8 +12,11 @@ namespace sluice {
 
 class RankWatch {
  public:
-  // Until a run is watched, the loss of a rank ends the process. Without ranks nothing here does anything.
-  explicit RankWatch(std::shared_ptr<Ranks> ranks);
+  using Tell = std::function<void(const Error&)>;  // on any thread; written out when it returns
+
+  // Until a run is watched, the loss of a rank ends the process, with its last words to `tell`. Without ranks
+  // nothing here does anything.
+  RankWatch(std::shared_ptr<Ranks> ranks, Tell tell);
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;

@@ -1,16 +1,10 @@
 #include "run/train/batch_run.hpp"
 
-#include <unistd.h>
-
-#include <iostream>
-
 #include "base/thread_limit.hpp"
-#include "graph/flow/pipeline.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_tree.hpp"
-#include "run/ending.hpp"
-#include "run/launch/signals.hpp"
 #include "run/plan/fit.hpp"
+#include "run/session/session.hpp"
 
 namespace sluice {
 
@@ -74,48 +68,21 @@ StepOptions BatchRun::step_options() const {
   return sluice::step_options(config_, classes(), device_, plan_.torch_threads);
 }
 
-int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
-  const auto tell = [&](const Error& error) { failure ? void(*failure = error) : complain(error); };
-  catch_signals();
-  Ledger ledger(plan_.pipeline.split.budget);
-  std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
-  DeviceFeed feed(device_, config_.train.batch, config_.data.image_size);
+Ending BatchRun::run(const BatchBody& body) {
+  std::optional<Session> session;
   Stages stages = data_path(sets_, sequence_, plan_.data);
-  stages.upload = [&](Batch& batch) { return feed.upload(batch); };
   stages.step_begin = body.begin;
   stages.step_over = body.over;
-  bool enough = false;
   stages.step = [&](Batch& batch) -> Status {
     const Result<bool> more = body.step(sequence_.at(batch.number), std::move(DeviceFeed::of(batch)));
     if (!more) return more.error();
-    if (!*more) {
-      enough = true;
-      pipeline->stop().request();
-    }
+    if (!*more) session->enough();
     return Done{};
   };
-  pipeline.emplace(plan_.pipeline, std::move(stages), ledger);
-  pipeline->stop().on_stop([&] { feed.cancel(); });
-  if (Status ready = feed.prepare(pipeline->slots()); !ready) {
-    tell(ready.error());
-    return exit_usage;
-  }
-  const RunEnd end = pipeline->run([&] {
-    if (caught_signal()) pipeline->stop().request();
-  });
-  picture_ = end.picture;
-  int code = exit_done;
-  if (end.failure) {
-    tell(*end.failure);
-    code = exit_failed;
-  } else if (!end.finished && !enough) {
-    code = 128 + caught_signal();
-  }
-  if (end.abandoned) {
-    std::cout.flush();
-    _exit(code);
-  }
-  return code;
+  session.emplace(plan_.pipeline, std::move(stages),
+                  std::make_unique<DeviceFeed>([device = device_] { return open_device(device); },
+                                               config_.train.batch, config_.data.image_size));
+  return session->run();
 }
 
 }  // namespace sluice

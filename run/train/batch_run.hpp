@@ -10,6 +10,7 @@
 #include "nodes/upload.hpp"
 #include "run/config/config.hpp"
 #include "run/plan/run_plan.hpp"
+#include "run/session/ending.hpp"
 
 namespace sluice {
 
@@ -37,12 +38,7 @@ class BatchRun {
   // What the data path may take of RAM.
   [[nodiscard]] std::size_t budget() const { return plan_.pipeline.split.budget; }
 
-  // The final figures, once it has run.
-  [[nodiscard]] const Picture& picture() const { return picture_; }
-
-  // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
-  // 129/130/143 after a signal.
-  [[nodiscard]] int run(const BatchBody& body, std::optional<Error>* failure = nullptr);
+  [[nodiscard]] Ending run(const BatchBody& body);
 
  private:
   BatchRun(const Config& config, std::string device, RunPlan plan, DataSets sets, const Sequence& sequence);
@@ -53,7 +49,6 @@ class BatchRun {
   RunPlan plan_;
   std::shared_ptr<const DataSets> sets_;
   Sequence sequence_;
-  Picture picture_;
 };
 
 }  // namespace sluice

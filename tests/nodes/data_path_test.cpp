@@ -121,13 +121,12 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
     result.labels.push_back(std::move(labels));
     return Status(Done{});
   };
-  Ledger ledger(o.split.budget);
   std::optional<Pipeline> pipeline;
   settings.change(stages, [&] { pipeline->stop().request(); });
-  pipeline.emplace(o, std::move(stages), ledger);
+  pipeline.emplace(o, std::move(stages));
   result.end = pipeline->run();
-  result.peak = ledger.peak();
-  result.budget = ledger.budget();
+  result.peak = pipeline->ledger().peak();
+  result.budget = pipeline->ledger().budget();
   return result;
 }
 

@@ -1,7 +1,8 @@
 // Loaded before a program (LD_PRELOAD): one of its files or folders fails as on a broken disk or a dead
 // mount, which permissions cannot show to root. SLUICE_FAIL_PATH is the end of its path, SLUICE_FAIL_CALL
-// what fails
-// ("open", "list", "read"), SLUICE_FAIL_ERRNO how.
+// what fails ("open", "list", "read"), SLUICE_FAIL_ERRNO how. With "hang" it is never opened, but the call
+// never comes back either; other files of its kind are opened once it hangs, and a process that then runs its
+// exit handlers says so.
 // With it, the names below would stand for those that end in 64.
 #undef _FILE_OFFSET_BITS
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -39,6 +41,21 @@ bool fails(const char* call, int fd) {
   return size > 0 && fails(call, std::string_view(path, static_cast<std::size_t>(size)));
 }
 
+std::atomic<bool> hangs{false};
+
+void hang_or_wait(std::string_view path) {
+  const char *end = std::getenv("SLUICE_FAIL_PATH"), *which = std::getenv("SLUICE_FAIL_CALL");
+  if (!end || !which || std::string_view(which) != "hang") return;
+  const std::string_view fails(end);
+  if (path.ends_with(fails)) hangs = true;
+  while (path.ends_with(fails) || (!hangs && path.ends_with(fails.substr(fails.rfind('.'))))) usleep(1000);
+}
+
+__attribute__((destructor)) void at_exit() {
+  constexpr std::string_view told = "exit handlers run, and a read hangs\n";
+  if (hangs) (void)!write(2, told.data(), told.size());
+}
+
 }  // namespace
 
 extern "C" {
@@ -49,6 +66,7 @@ int openat(int folder, const char* path, int flags, ...) {
   const mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
   va_end(more);
   static const auto go_on = real<int(int, const char*, int, ...)>("openat");
+  hang_or_wait(path);
   return fails("open", path) ? -1 : go_on(folder, path, flags, mode);
 }
 

@@ -145,12 +145,11 @@ struct FakeRun {
 
   RunEnd run(const std::function<void(Pipeline&)>& tick = nullptr) {
     const PipelineOptions o = options();
-    Ledger ledger(o.split.budget);
-    Pipeline pipeline(o, stages(), ledger);
+    Pipeline pipeline(o, stages());
     RunEnd end = pipeline.run([&] {
       if (tick) tick(pipeline);
     });
-    peak = ledger.peak();
+    peak = pipeline.ledger().peak();
     return end;
   }
 

@@ -30,6 +30,8 @@ class RecordingDevice final : public Device {
     bool no_capture = false;
   };
   Faults faults;
+  std::function<Status()> on_pin = [] { return Status(Done{}); };
+  std::function<void(void*)> on_unpin = [](void*) {};
 
   void enter() override {}
   [[nodiscard]] bool shares_host_memory() const override { return false; }
@@ -41,10 +43,14 @@ class RecordingDevice final : public Device {
     return std::shared_ptr<void>(block, block->data());
   }
   Status pin(void*, std::size_t) override {
-    ++pinned;
-    return Done{};
+    Status done = on_pin();
+    if (done) ++pinned;
+    return done;
   }
-  void unpin(void*) override { --pinned; }
+  void unpin(void* memory) override {
+    --pinned;
+    on_unpin(memory);
+  }
 
   Status copy(void* to, const void* from, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);

@@ -305,8 +305,7 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
       running->log_stats().waited_for_bound(45'000'000);
     };
     const PipelineOptions o = run.options();
-    Ledger ledger(o.split.budget);
-    Pipeline pipeline(o, run.stages(), ledger);
+    Pipeline pipeline(o, run.stages());
     running = &pipeline;
     CHECK(diagnose(pipeline.run().picture).bound_by == "log");
   }
@@ -326,8 +325,7 @@ TEST_CASE("diagnosis: a graph whose trouble changes in mid-run is judged by the 
     nap(b.number < run.per_epoch() ? 100 : 150'000);
   };
   const PipelineOptions o = run.options();
-  Ledger ledger(o.split.budget);
-  pipeline.emplace(o, run.stages(), ledger);
+  pipeline.emplace(o, run.stages());
   const RunEnd end = pipeline->run();
   REQUIRE(first);
   CHECK(diagnose(*first).bound_by == "decode");

@@ -212,10 +212,9 @@ struct SizedRun : FakeRun {
     o.sizing->most = {most_threads, read_ahead, slots};
     Stages s = stages();
     s.tell = [this](const std::string& line) { told.push_back(line); };
-    Ledger ledger(o.split.budget);
-    Pipeline pipeline(o, std::move(s), ledger);
+    Pipeline pipeline(o, std::move(s));
     RunEnd end = pipeline.run();
-    peak = ledger.peak();
+    peak = pipeline.ledger().peak();
     return end;
   }
 };
@@ -277,8 +276,7 @@ TEST_CASE("sizing: a stop while threads are being added ends the run") {
     o.sizing->every = std::chrono::milliseconds(1);
     o.sizing->least = {1, 8, 2};
     o.sizing->most = {32, 64, 2};
-    Ledger ledger(o.split.budget);
-    Pipeline pipeline(o, run.stages(), ledger);
+    Pipeline pipeline(o, run.stages());
     int ticks = 0;
     const RunEnd end = pipeline.run([&] {
       if (pipeline.picture().node(NodeId::read).concurrency > 1 && ++ticks > round) pipeline.stop().request();

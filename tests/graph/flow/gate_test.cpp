@@ -57,6 +57,33 @@ TEST_CASE("gate: a batch knows from its first sample how many places it has") {
   CHECK(slot.fill_one());
 }
 
+TEST_CASE("gate: a sample that no slot can take is a programming error") {
+  Slot first(2, 10), second(2, 10);
+  SlotGate gate({&first, &second}, 5);
+  std::vector<Sample*> go;
+  Sample gone = of(4, 0), many = of(6, 0, 3), outside = of(5, 2), sound = of(5, 0), other = of(5, 1, 1);
+  CHECK_THROWS_WITH_AS(gate.arrive(&gone, go), "gate: batch 4 has no slot any more", std::logic_error);
+  CHECK_THROWS_WITH_AS(gate.arrive(&many, go), "slot: 3 places in one of 2", std::logic_error);
+  CHECK_THROWS_WITH_AS(gate.arrive(&outside, go), "gate: place 2 of 2 in batch 5, which has 2",
+                       std::logic_error);
+  gate.arrive(&sound, go);
+  CHECK_THROWS_WITH_AS(gate.arrive(&other, go), "gate: place 1 of 1 in batch 5, which has 2",
+                       std::logic_error);
+  CHECK(go == std::vector<Sample*>{&sound});
+  Sample parked = of(7, 0, 3);
+  gate.arrive(&parked, go);
+  CHECK_THROWS_AS(gate.slot_came_back(&first, go), std::logic_error);
+}
+
+TEST_CASE("slot: it cannot be opened for more places than it has, nor for none") {
+  Slot slot(2, 10);
+  CHECK_THROWS_WITH_AS(slot.open(3), "slot: 3 places in one of 2", std::logic_error);
+  CHECK_THROWS_WITH_AS(slot.open(0), "slot: 0 places in one of 2", std::logic_error);
+  CHECK_FALSE(slot.is_open());
+  slot.open(2);
+  CHECK(slot.places() == 2);
+}
+
 TEST_CASE("slot: places do not overlap each other or the labels") {
   Slot slot(3, 1001);
   slot.open(3);

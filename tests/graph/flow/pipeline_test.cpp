@@ -173,8 +173,7 @@ TEST_CASE("pipeline: a run that begins at its end is finished at once") {
   o.first_batch = o.batches;
   Stages stages = run.stages();
   stages.next = [] { return std::optional<Ticket>(); };
-  Ledger ledger(o.split.budget);
-  Pipeline pipeline(o, std::move(stages), ledger);
+  Pipeline pipeline(o, std::move(stages));
   const RunEnd end = pipeline.run();
   CHECK(end.finished);
   CHECK(run.over == 1);
@@ -200,8 +199,7 @@ TEST_CASE("pipeline: step_begin and step_over that fail end the run") {
       stages.step_begin = []() -> Status { return Error{"step", "", "cannot begin", ""}; };
     else
       stages.step_over = [] { throw std::runtime_error("cannot end"); };
-    Ledger ledger(o.split.budget);
-    Pipeline pipeline(o, std::move(stages), ledger);
+    Pipeline pipeline(o, std::move(stages));
     const RunEnd end = pipeline.run();
     REQUIRE(end.failure);
     CHECK(end.failure->text() == (first ? "step: cannot begin" : "step: cannot end"));
@@ -300,6 +298,28 @@ TEST_CASE("pipeline: a stop from outside in mid-run ends it without a failure") 
   CHECK(run.over == 1);
 }
 
+TEST_CASE("pipeline: a sample that no slot can take ends the run instead of holding it up") {
+  const Watchdog dog("a ticket of a batch that is gone");
+  for (const bool many : {false, true}) {
+    FakeRun run;
+    Stages stages = run.stages();
+    stages.next = [many, inner = stages.next] {
+      std::optional<Ticket> ticket = inner();
+      if (ticket && ticket->batch == 5 && many) ticket->places = 100;
+      if (ticket && ticket->batch == 5 && ticket->place == 1 && !many) ticket->batch = 0;
+      return ticket;
+    };
+    Pipeline pipeline(run.options(), std::move(stages));
+    const RunEnd end = pipeline.run();
+    REQUIRE(end.failure);
+    CHECK(end.failure->stage == "gate");
+    CHECK(end.failure->cause ==
+          (many ? "slot: 100 places in one of 8" : "gate: batch 0 has no slot any more"));
+    CHECK_FALSE(end.finished);
+    CHECK(run.stepped.size() <= 5);
+  }
+}
+
 TEST_CASE("pipeline: a read that never comes back does not hold up the end") {
   const Watchdog dog("stuck read");
   // Outlives the run, as the stuck thread does.
@@ -313,9 +333,8 @@ TEST_CASE("pipeline: a read that never comes back does not hold up the end") {
     ++left;
   };
   const PipelineOptions o = run->options();
-  auto* ledger = new Ledger(o.split.budget);
   {
-    Pipeline pipeline(o, run->stages(), *ledger);
+    Pipeline pipeline(o, run->stages());
     const RunEnd end = pipeline.run([&] {
       if (entered == 1) pipeline.stop().request();
     });
@@ -327,9 +346,7 @@ TEST_CASE("pipeline: a read that never comes back does not hold up the end") {
   nap(20'000);  // the thread now finds its request gone; nothing it touches has been freed
   // Leaked on purpose, like the pipeline's own state; known to LeakSanitizer as still reachable.
   static FakeRun* kept = run;
-  static Ledger* kept_ledger = ledger;
   CHECK(kept->stepped.size() < kept->batches());
-  CHECK(kept_ledger->peak() <= o.split.budget);
 }
 
 TEST_CASE("pipeline: the first batch of the next epoch is ready when the last of this one is taken") {

@@ -1,0 +1,34 @@
+#include "cli/bench/cpu_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace sluice {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+CpuParts cpu_parts(const std::vector<CpuRound>& rounds) {
+  const auto of = [&](auto&& part) {
+    std::vector<double> all;
+    for (const CpuRound& r : rounds) all.push_back(part(r));
+    return median(std::move(all));
+  };
+  return {of([](const CpuRound& r) { return r.whole; }), of([](const CpuRound& r) { return r.read; }),
+          of([](const CpuRound& r) { return r.read_code - r.read; }),
+          of([](const CpuRound& r) { return r.read_decode - r.read_code; }),
+          of([](const CpuRound& r) { return r.whole - r.read_decode; })};
+}
+
+std::string part_text(double ms) {
+  if (ms <= 0) return "within noise";
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.3f", ms);
+  return text.data();
+}
+
+}  // namespace sluice

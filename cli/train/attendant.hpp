@@ -1,0 +1,41 @@
+// All that happens ten times a second while a training run is on: answers to questions, the loss of ranks,
+// warnings about memory, the picture of the graph.
+#pragma once
+
+#include <filesystem>
+
+#include "graph/figures/diagnosis.hpp"
+#include "run/launch/rank_watch.hpp"
+#include "run/session/session.hpp"
+#include "run/train/memory_watch.hpp"
+#include "run/train/setup.hpp"
+
+namespace sluice {
+
+class Attendant {
+ public:
+  // All of them outlive it.
+  Attendant(Session& session, RankWatch& ranks, const Trainer& trainer, const TrainSetup& setup,
+            const PartDiagnosis& diagnosis);
+
+  void look();                 // each tick
+  void signalled(int signal);  // tells, and ends the run if it is alone: ranks agree on it, in the trainer
+  void answer();               // to SIGUSR1, if it has come
+  void draw(const Picture& picture);
+
+ private:
+  [[nodiscard]] bool starving() const;
+
+  Session& session_;
+  RankWatch& ranks_;
+  const Trainer& trainer_;
+  const Place& place_;
+  const std::filesystem::path folder_;
+  const PartDiagnosis& diagnosis_;
+  MemoryWatch memory_;
+  Nanoseconds drawn_ = 0, told_at_ = 0;
+  std::uint64_t begun_ = 0;  // when the signal came
+  bool told_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,62 @@
+// A file on a dead mount, whose open never comes back: whatever the command, it comes to its end, tells its
+// results first, and takes nothing down that the stuck thread may use.
+#include <doctest/doctest.h>
+
+#include "tests/program/place.hpp"
+
+using namespace sluice::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+Ended run_stuck(const Place& place, const std::string& path, std::vector<std::string> words,
+                std::function<bool()> end_once = nullptr) {
+  words.insert(words.end(), {"--set", "pipeline.read_threads=64"});  // those before it wait for it
+  words.insert(words.begin(),
+               {"/usr/bin/env", std::string("LD_PRELOAD=") + SLUICE_FAILING_FILES, "SLUICE_FAIL_CALL=hang",
+                "SLUICE_FAIL_PATH=" + path, std::getenv("SLUICE_BINARY")});
+  return run_program(words, place.folder.path(),
+                     end_once ? send_signal(SIGTERM, std::move(end_once)) : When{});
+}
+
+void check_left(const Ended& ended, int code) {
+  INFO(ended.err);
+  CHECK(ended.code == code);
+  CHECK_FALSE(has(ended.err, "exit handlers run"));
+}
+
+}  // namespace
+
+TEST_CASE("stuck: show gives its batch, while a read ahead of it never comes back") {
+  const Place place;
+  const Ended ended =
+      run_stuck(place, "val/ant/17.JPEG", {"show", "tiny.toml", "--split", "val", "--npy", "a.npy"});
+  check_left(ended, 0);
+  CHECK(has(ended.out, "val batch 0 (epoch 0): 5 images"));
+  CHECK(has(ended.out, "wrote a.npy"));
+  CHECK(fs::file_size(place.folder / "a.npy") > 5 * 32 * 32 * 3);
+}
+
+TEST_CASE("stuck: train ends on a signal, says so, and can be resumed") {
+  const Place place;
+  const auto begun = [&] { return has(read_text(place.runs() / "a" / "metrics.jsonl"), "\"train\""); };
+  const Ended ended =
+      run_stuck(place, "val/ant/17.JPEG", {"train", "tiny.toml", "--set", "log.name=a"}, begun);
+  check_left(ended, 143);
+  CHECK(has(ended.err, "a read never came back: its thread is left behind"));
+  CHECK(has(ended.err, "saved runs/a/checkpoints/last.ckpt"));
+  const auto records = place.metrics("a");
+  REQUIRE_FALSE(records.empty());
+  CHECK(records.back()["event"] == "end");
+  CHECK(records.back()["reason"] == "stopped");
+  CHECK(place.train({"--set", "log.name=a", "--resume", "auto"}).code == 0);
+}
+
+TEST_CASE("stuck: bench feed gives its figures") {
+  const Place place;
+  const Ended ended =
+      run_stuck(place, "train/ant/12.JPEG",
+                {"bench", "feed", "tiny.toml", "--seconds", "0.3", "--warmup", "0.1", "--json"});
+  check_left(ended, 0);
+  CHECK(nlohmann::json::accept(ended.out));
+}
