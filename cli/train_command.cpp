@@ -11,6 +11,7 @@
 #include "graph/flow/pipeline.hpp"
 #include "model/device/cpu_memory.hpp"
 #include "nodes/record/tensorboard.hpp"
+#include "nodes/step.hpp"
 #include "run/launch/launch.hpp"
 #include "run/launch/rank_watch.hpp"
 #include "run/launch/signals.hpp"
@@ -40,7 +41,8 @@ struct Linked {
   }
 };
 
-Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capacity, GraphLink& graph) {
+Result<std::unique_ptr<Log>> open_log(const RunFacts& o, const std::optional<Position>& resumed,
+                                      std::size_t capacity, GraphLink& graph) {
   LogOptions options;
   options.capacity = capacity;
   options.screen = &std::cerr;
@@ -71,8 +73,8 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
   };
   options.text = std::move(*text);
   if (o.config.log.tensorboard) {
-    const std::int64_t from = o.resume ? o.resume->state.value("step", std::int64_t{0}) : 0;
-    const bool whole = o.resume && !has_events(o.folder);  // those of a fork stayed where they were
+    const auto from = static_cast<std::int64_t>(resumed ? resumed->step : 0);
+    const bool whole = resumed && !has_events(o.folder);  // those of a fork stayed where they were
     Result<std::shared_ptr<EventFile>> events = EventFile::open(o.folder, from, kept, whole);
     if (!events) return events.error();
     options.events = [file = *events](const Record& record) { return file->write(record); };
@@ -101,7 +103,7 @@ struct Attendant {
   Pipeline& pipeline;
   Log& log;
   RankWatch& ranks;
-  const Trainer& trainer;
+  const StepStage& step;
   const TrainSetup& setup;
   const PartDiagnosis& diagnosis;
   const std::string title;
@@ -114,7 +116,7 @@ struct Attendant {
     if (const int signal = caught_signal(); signal && !told) {
       told = true;
       told_at = now_ns();
-      begun = trainer.begun();
+      begun = step.begun();
       if (setup.trainer.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
       if (setup.trainer.place.first())
         log.message(Level::info, signal_name(signal) +
@@ -140,8 +142,8 @@ struct Attendant {
   // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
   // be gone, there is no time to wait for it: what ends processes does not wait either.
   bool starving() const {
-    return !setup.trainer.place.alone() && now_ns() - told_at > 10'000'000'000 && !trainer.busy() &&
-           trainer.begun() == begun && !pipeline.stop().failure();
+    return !setup.trainer.place.alone() && now_ns() - told_at > 10'000'000'000 && !step.busy() &&
+           step.begun() == begun && !pipeline.stop().failure();
   }
 
   void draw(const Picture& picture) {
@@ -183,21 +185,12 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
   return 128 + (setup.trainer.place.alone() ? caught_signal() : trainer.agreed_stop());
 }
 
-// A copy, but for the checkpoint and the weights, which are large and stay with the trainer.
-TrainerOptions take_options(TrainerOptions& from) {
-  std::optional<Snapshot> resume = std::exchange(from.resume, std::nullopt);
-  std::optional<Snapshot> weights = std::exchange(from.weights, std::nullopt);
-  TrainerOptions options = from;
-  options.resume = std::move(resume);
-  options.weights = std::move(weights);
-  return options;
-}
-
 int run(TrainSetup& p, RankWatch& ranks) {
   catch_signals();
   const Config& config = p.trainer.config;
   GraphLink link;
-  Result<std::unique_ptr<Log>> opened = open_log(p.trainer, p.plan.pipeline.log_queue, link);
+  Result<std::unique_ptr<Log>> opened =
+      open_log(p.trainer, p.start.point.position, p.plan.pipeline.log_queue, link);
   if (!opened) {
     complain(opened.error());
     ranks.failed(opened.error());
@@ -208,12 +201,15 @@ int run(TrainSetup& p, RankWatch& ranks) {
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
   DeviceFeed feed(p.trainer.device, config.train.batch, config.data.image_size, p.trainer.place.local_rank);
   const std::vector<std::string> notes = describe(p);
-  Trainer trainer(take_options(p.trainer), log);
+  Trainer trainer(trainer_options(p), log);
+  StepStage step([&](std::uint64_t number, OnDevice& batch, Nanoseconds waited) {
+    return trainer.step(number, batch, waited);
+  });
   Status saved = Done{};
   Stages stages = data_path(p.sets, trainer.sequence(), p.plan.data);
   stages.upload = [&](Batch& batch) { return feed.upload(batch); };
   stages.step_begin = [&] { return trainer.begin(); };
-  stages.step = [&](Batch& batch) { return trainer.step(batch); };
+  stages.step = [&](Batch& batch) { return step(batch); };
   stages.step_over = [&] { saved = trainer.over(); };
   stages.tell = [&](const std::string& line) {
     if (p.trainer.place.first()) log.message(Level::info, line);
@@ -242,7 +238,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   Attendant attendant{*pipeline,
                       log,
                       ranks,
-                      trainer,
+                      step,
                       p,
                       diagnosis,
                       p.trainer.folder.string(),

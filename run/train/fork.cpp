@@ -20,7 +20,7 @@ std::string one_line(const std::string& text) {
 
 Result<KeptRecords> carry_records(const ForkOptions& o) {
   const fs::path metrics = o.from / "metrics.jsonl";
-  Result<KeptRecords> kept = kept_records(metrics, o.state.records);
+  Result<KeptRecords> kept = kept_records(metrics, o.position.among_records());
   if (!kept) return kept;
   std::string text(kept->bytes, '\0');
   if (kept->bytes > 0) {
@@ -28,8 +28,8 @@ Result<KeptRecords> carry_records(const ForkOptions& o) {
     if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
       return Error{"run folder", metrics.string(), "cannot be read", ""};
   }
-  if (kept->records < o.state.records.records) text += gap_line(o.state.records, *kept);
-  text += fork_line(o.state.records, o.checkpoint.source);
+  if (kept->records < o.position.records) text += gap_line(o.position.among_records(), *kept);
+  text += fork_line(o.position.among_records(), o.checkpoint.source);
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
   if (Status written = replace_file("run folder", o.to / "metrics.jsonl", {&part, 1}); !written)
     return written.error();
@@ -37,7 +37,8 @@ Result<KeptRecords> carry_records(const ForkOptions& o) {
 }
 
 Status carry_quarantine(const ForkOptions& o) {
-  if (Status copied = copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.state.bad_lines);
+  if (Status copied =
+          copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.position.bad.lines);
       !copied)
     return copied;
   const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.from, o.world);
@@ -53,8 +54,8 @@ Status carry_checkpoints(const ForkOptions& o) {
   const std::string own = fs::path(o.checkpoint.source).filename().string();
   bool is_best = false;
   std::size_t taken = 0;
-  for (const Keeper::Best& best : o.state.best) {
-    if (o.state.monitor != o.monitor || taken == o.keep || !is_best_name(best.file)) continue;
+  for (const Keeper::Best& best : o.position.best) {
+    if (o.position.monitor != o.monitor || taken == o.keep || !is_best_name(best.file)) continue;
     std::error_code ignored;
     if (fs::status(from / best.file, ignored).type() == fs::file_type::not_found) continue;
     const bool itself = best.file == own;
@@ -78,9 +79,9 @@ Result<KeptRecords> fill_fork(const ForkOptions& o) {
   return kept;
 }
 
-std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
+std::string origin_line(const Snapshot& checkpoint, const Position& position) {
   return std::string(origin_start) + one_line(checkpoint.source) + ", epoch " +
-         std::to_string(state.records.epoch) + ", step " + std::to_string(state.step);
+         std::to_string(position.epoch) + ", step " + std::to_string(position.step);
 }
 
 Result<std::string> origin_of(const fs::path& run) {
