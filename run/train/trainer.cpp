@@ -142,10 +142,10 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   unsaved_ = true;
   at_.step = plan.step + 1;
   at_.validated = false;
+  lr_ = how.lr;
   monitored_.reset();
   agreement_.reach();
   if (how.read_back) {
-    lr_ = how.lr;
     if (Status read = read_back(); !read) return read;
     recorder_.training(plan.epoch, steps(), at_.since_record, lr_);
     at_.since_record = {};

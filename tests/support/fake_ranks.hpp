@@ -48,7 +48,8 @@ class FakeRanks {
     changed_.notify_all();
     if (number == 0) return std::vector<std::int64_t>(mine.size());
     const auto complete = [&] { return rounds_[number - 1].told == next_.size(); };
-    changed_.wait(lock, [&] { return complete() || lost_ >= 0; });
+    const auto hopeless = [&] { return lost_ >= 0 && next_[static_cast<std::size_t>(lost_)] < number; };
+    changed_.wait(lock, [&] { return complete() || hopeless(); });
     if (complete()) return rounds_[number - 1].sums;
     return Error{"ranks", "rank " + std::to_string(lost_), "is lost", ""};
   }

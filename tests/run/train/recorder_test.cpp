@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <sstream>
+#include <thread>
+
+#include "tests/support/watchdog.hpp"
 
 using namespace sluice;
 using nlohmann::json;
@@ -216,9 +220,19 @@ TEST_CASE("recorder: one that does not speak tells of bad images alone") {
 }
 
 TEST_CASE("recorder: the time that a full queue holds a record up is told to the log's statistics") {
+  const test::Watchdog watchdog("recorder");
+  std::counting_semaphore<> gate(0);
+  Log log({.capacity = 1, .metrics = [&](std::string_view) -> Status { return gate.acquire(), Done{}; }});
+  Recorder recorder({}, log);
   NodeStats stats("log", 1);
-  Written w;
-  w.recorder.sources().log_stats = &stats;
-  w.recorder.training(0, 1, trained, 0.1);
-  CHECK(w.records().size() == 1);
+  recorder.sources().log_stats = &stats;
+  while (log.waited() == std::chrono::nanoseconds(0)) {
+    std::jthread writer([&] {
+      for (int i = 0; i < 5; ++i) recorder.training(0, i, trained, 0.1);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    gate.release(5);
+  }
+  CHECK(log.close());
+  CHECK(stats.figures(0).wait_bound == log.waited().count());
 }
