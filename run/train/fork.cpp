@@ -1,5 +1,6 @@
 #include "run/train/fork.hpp"
 
+#include "base/files/append.hpp"
 #include "base/files/durable.hpp"
 #include "base/files/record_lines.hpp"
 #include "run/train/bad_images.hpp"
@@ -18,21 +19,29 @@ std::string one_line(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// Piece by piece: the records of a long run are many.
+Status carry_lines(const fs::path& from, const fs::path& to, std::uintmax_t bytes, const std::string& more) {
+  Status copied = bytes > 0 ? copy_file("run folder", from, to, bytes) : replace_file("run folder", to, {});
+  if (!copied) return copied;
+  std::error_code unknown;
+  if (fs::file_size(to, unknown) != bytes || unknown)
+    return Error{"run folder", from.string(), "was cut while it was copied", "look who writes to that run"};
+  const Result<std::shared_ptr<AppendFile>> file = AppendFile::open(to.string());
+  if (!file) return file.error();
+  Status appended = (*file)->append(more);
+  return appended ? (*file)->sync() : appended;
+}
+
 Result<KeptRecords> carry_records(const ForkOptions& o) {
   const fs::path metrics = o.from / "metrics.jsonl";
-  Result<KeptRecords> kept = kept_records(metrics, o.position.among_records());
+  const RecordPosition at = o.position.among_records();
+  Result<KeptRecords> kept = kept_records(metrics, at);
   if (!kept) return kept;
-  std::string text(kept->bytes, '\0');
-  if (kept->bytes > 0) {
-    InputFile in(metrics.string());
-    if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
-      return Error{"run folder", metrics.string(), "cannot be read", ""};
-  }
-  if (kept->records < o.position.records) text += gap_line(o.position.among_records(), *kept);
-  text += fork_line(o.position.among_records(), o.checkpoint.source);
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  if (Status written = replace_file("run folder", o.to / "metrics.jsonl", {&part, 1}); !written)
-    return written.error();
+  const std::string gap = kept->records < at.records ? gap_line(at, *kept) : "";
+  if (Status carried =
+          carry_lines(metrics, o.to / "metrics.jsonl", kept->bytes, gap + fork_line(at, o.checkpoint.source));
+      !carried)
+    return carried.error();
   return kept;
 }
 
