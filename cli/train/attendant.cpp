@@ -6,11 +6,11 @@
 
 namespace sluice {
 
-Attendant::Attendant(Session& session, RankWatch& ranks, const Trainer& trainer, const TrainSetup& setup,
+Attendant::Attendant(Session& session, RankWatch& ranks, const StepStage& step, const TrainSetup& setup,
                      const PartDiagnosis& diagnosis)
     : session_(session),
       ranks_(ranks),
-      trainer_(trainer),
+      step_(step),
       place_(setup.trainer.place),
       folder_(setup.trainer.folder),
       diagnosis_(diagnosis),
@@ -22,7 +22,7 @@ Attendant::Attendant(Session& session, RankWatch& ranks, const Trainer& trainer,
 void Attendant::signalled(int signal) {
   told_ = true;
   told_at_ = now_ns();
-  begun_ = trainer_.begun();
+  begun_ = step_.begun();
   if (place_.alone()) session_.stop().request();
   if (place_.first())
     session_.log().message(Level::info,
@@ -50,8 +50,8 @@ void Attendant::answer() {
 // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
 // be gone, there is no time to wait for it: what ends processes does not wait either.
 bool Attendant::starving() const {
-  return !place_.alone() && now_ns() - told_at_ > 10'000'000'000 && !trainer_.busy() &&
-         trainer_.begun() == begun_ && !session_.stop().failure();
+  return !place_.alone() && now_ns() - told_at_ > 10'000'000'000 && !step_.busy() &&
+         step_.begun() == begun_ && !session_.stop().failure();
 }
 
 void Attendant::draw(const Picture& picture) {

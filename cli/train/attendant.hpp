@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "graph/figures/diagnosis.hpp"
+#include "nodes/step.hpp"
 #include "run/launch/rank_watch.hpp"
 #include "run/session/session.hpp"
 #include "run/train/memory_watch.hpp"
@@ -15,7 +16,7 @@ namespace sluice {
 class Attendant {
  public:
   // All of them outlive it.
-  Attendant(Session& session, RankWatch& ranks, const Trainer& trainer, const TrainSetup& setup,
+  Attendant(Session& session, RankWatch& ranks, const StepStage& step, const TrainSetup& setup,
             const PartDiagnosis& diagnosis);
 
   void look();                 // each tick
@@ -28,7 +29,7 @@ class Attendant {
 
   Session& session_;
   RankWatch& ranks_;
-  const Trainer& trainer_;
+  const StepStage& step_;
   const Place& place_;
   const std::filesystem::path folder_;
   const PartDiagnosis& diagnosis_;

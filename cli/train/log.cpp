@@ -8,7 +8,8 @@
 
 namespace sluice {
 
-Result<LogOptions> log_options(const TrainerOptions& o, std::size_t capacity) {
+Result<LogOptions> log_options(const RunFacts& o, const std::optional<Position>& resumed,
+                               std::size_t capacity) {
   LogOptions options;
   options.capacity = capacity;
   options.screen = &std::cerr;
@@ -30,8 +31,8 @@ Result<LogOptions> log_options(const TrainerOptions& o, std::size_t capacity) {
   options.metrics = lines_into(*metrics);
   options.text = std::move(*text);
   if (o.config.log.tensorboard) {
-    const std::int64_t from = o.resume ? o.resume->state.value("step", std::int64_t{0}) : 0;
-    const bool whole = o.resume && !has_events(o.folder);  // those of a fork stayed where they were
+    const auto from = static_cast<std::int64_t>(resumed ? resumed->step : 0);
+    const bool whole = resumed && !has_events(o.folder);  // those of a fork stayed where they were
     Result<std::shared_ptr<EventFile>> events = EventFile::open(o.folder, from, kept, whole);
     if (!events) return events.error();
     options.events = [file = *events](const Record& record) { return file->write(record); };

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "nodes/log.hpp"
-#include "run/train/trainer.hpp"
+#include "run/train/position.hpp"
+#include "run/train/run_facts.hpp"
 
 namespace sluice {
 
 // Opens the files, for Session::open_log.
-[[nodiscard]] Result<LogOptions> log_options(const TrainerOptions& options, std::size_t capacity);
+[[nodiscard]] Result<LogOptions> log_options(const RunFacts& facts, const std::optional<Position>& resumed,
+                                             std::size_t capacity);
 
 }  // namespace sluice

@@ -17,16 +17,6 @@ struct Watched {
   Watched& operator=(const Watched&) = delete;
 };
 
-// A copy, but for the checkpoint and the weights, which are large and stay with the trainer.
-TrainerOptions take_options(TrainerOptions& from) {
-  std::optional<Snapshot> resume = std::exchange(from.resume, std::nullopt);
-  std::optional<Snapshot> weights = std::exchange(from.weights, std::nullopt);
-  TrainerOptions options = from;
-  options.resume = std::move(resume);
-  options.weights = std::move(weights);
-  return options;
-}
-
 // What became of the run, of the last checkpoint, and of the other ranks.
 Ending end_of(Ending ending, const TrainSetup& setup, const Trainer& trainer, const Status& saved,
               RankWatch& ranks) {
@@ -77,10 +67,13 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   };
   std::optional<Session> session;
   std::optional<Trainer> trainer;
+  StepStage step([&](std::uint64_t number, OnDevice& batch, Nanoseconds waited) {
+    return trainer->step(number, batch, waited);
+  });
   Status saved = Done{};
   Stages stages = data_path(p.sets, p.trainer.sequence, p.plan.data);
   stages.step_begin = [&] { return trainer->begin(); };
-  stages.step = [&](Batch& batch) { return trainer->step(batch); };
+  stages.step = [&](Batch& batch) { return step(batch); };
   stages.step_over = [&] { saved = trainer->over(); };
   stages.tell = [&](const std::string& line) {
     if (first) session->log().message(Level::info, line);
@@ -92,13 +85,13 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
                         return open_device(device, index);
                       },
                       config.train.batch, config.data.image_size));
-  Result<LogOptions> files = log_options(p.trainer, p.plan.pipeline.log_queue);
+  Result<LogOptions> files = log_options(p.trainer, p.start.point.position, p.plan.pipeline.log_queue);
   if (!files) return refuse(files.error());
   Log& log = session->open_log(std::move(*files));
   if (first)
     for (const std::string& line : describe(p)) log.message(Level::info, line);
   for (const std::string& line : p.start.warnings) log.message(Level::warning, line);
-  trainer.emplace(take_options(p.trainer), log);
+  trainer.emplace(trainer_options(p), log);
   Pipeline& pipeline = session->pipeline();
   trainer->connect(pipeline.log_stats(), pipeline.stop(), [&] { return pipeline.ledger().peak(); });
   if (Status ready = session->prepare(); !ready) return refuse(ready.error());
@@ -106,7 +99,7 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   trainer->diagnose_epochs([&] { return diagnosis.part_over().line; });
   trainer->watch_gpu(session->feed().gpu_figures());
 
-  Attendant attendant(*session, ranks, *trainer, p, diagnosis);
+  Attendant attendant(*session, ranks, step, p, diagnosis);
   attendant.draw(pipeline.picture());
   Ending ending;
   {

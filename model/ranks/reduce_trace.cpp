@@ -1,9 +1,11 @@
 #include "model/ranks/reduce_trace.hpp"
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
+
+#include "base/files/durable.hpp"
 
 namespace sluice {
 
@@ -50,10 +52,9 @@ Status ReduceTrace::write(const std::filesystem::path& path, int rank) const {
                       {"tid", event.index + 1}});
     }
   }
-  std::ofstream file(path);
-  file << nlohmann::json{{"traceEvents", list}}.dump() << '\n';
-  if (file.flush()) return Done{};
-  return Error{"ranks", path, "the trace cannot be written", ""};
+  const std::string text = nlohmann::json{{"traceEvents", list}}.dump() + "\n";
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return write_output("ranks", path, {&part, 1});
 }
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #include "run/train/bad_images.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/bounded_json.hpp"
@@ -52,11 +53,10 @@ Result<std::size_t> lines_before(const std::filesystem::path& file, const BatchP
 }  // namespace
 
 Status BadImages::note(const BatchPlan& plan, std::uint64_t images, const std::vector<Bad>& bad) {
-  const std::uint64_t lines = lines_;
+  const BadCounts before{.in_phase = plan.in_phase == 0 ? 0 : counts_.in_phase, .lines = counts_.lines};
   if (Status listed = list(plan, bad); !listed) return listed;
-  const std::uint64_t before = plan.in_phase == 0 ? 0 : in_phase_;
   Status counted = count(plan, images, places(bad));
-  if (!counted) in_phase_ = before, lines_ = lines;
+  if (!counted) counts_ = before;
   return counted;
 }
 
@@ -75,7 +75,7 @@ Status BadImages::list(const BatchPlan& plan, const std::vector<Bad>& bad) {
     if (Status written = sink_(json_text(line)); !written) return written;
   }
   last_ = "; the last: " + printable(bad.back().file) + ": " + printable(bad.back().cause);
-  lines_ += bad.size();
+  counts_.lines += bad.size();
   return Done{};
 }
 
@@ -86,17 +86,18 @@ std::uint64_t BadImages::places(const std::vector<Bad>& bad) {
 }
 
 Status BadImages::count(const BatchPlan& plan, std::uint64_t images, std::uint64_t places) {
-  if (plan.in_phase == 0) in_phase_ = 0;
-  in_phase_ += places;
+  if (plan.in_phase == 0) counts_.in_phase = 0;
+  counts_.in_phase += places;
   // 0.29 of 100 is a hair below 29 in binary; no count lies between.
-  if (places == 0 || static_cast<double>(in_phase_) <= max_share_ * static_cast<double>(images) + 1e-6)
+  if (places == 0 || static_cast<double>(counts_.in_phase) <= max_share_ * static_cast<double>(images) + 1e-6)
     return Done{};
   char share[32];
   std::snprintf(share, sizeof share, "%.3g %%",
-                100.0 * static_cast<double>(in_phase_) / static_cast<double>(images));
+                100.0 * static_cast<double>(counts_.in_phase) / static_cast<double>(images));
   return Error{"data", file_.string(),
-               std::to_string(in_phase_) + " of " + std::to_string(images) + " " + name_of(plan.split) +
-                   " images (" + share + ") cannot be used, more than data.max_bad allows" + last_,
+               std::to_string(counts_.in_phase) + " of " + std::to_string(images) + " " +
+                   name_of(plan.split) + " images (" + share +
+                   ") cannot be used, more than data.max_bad allows" + last_,
                "mend or exclude the files listed there, or raise data.max_bad"};
 }
 

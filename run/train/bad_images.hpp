@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/files/line.hpp"
@@ -11,6 +10,13 @@
 #include "nodes/sampler.hpp"
 
 namespace sluice {
+
+// As a checkpoint keeps them.
+struct BadCounts {
+  std::uint64_t in_phase = 0;  // images of the phase under way
+  std::uint64_t lines = 0;     // of the list
+  bool operator==(const BadCounts&) const = default;
+};
 
 class BadImages {
  public:
@@ -26,18 +32,15 @@ class BadImages {
   Status count(const BatchPlan& plan, std::uint64_t images, std::uint64_t places);
   [[nodiscard]] static std::uint64_t places(const std::vector<Bad>& bad);
 
-  [[nodiscard]] nlohmann::json state() const { return {{"in_phase", in_phase_}, {"lines", lines_}}; }
-  void resume(const nlohmann::json& state) {
-    in_phase_ = state.at("in_phase");
-    lines_ = state.at("lines");
-  }
+  [[nodiscard]] const BadCounts& counts() const { return counts_; }
+  void resume(const BadCounts& counts) { counts_ = counts; }
 
  private:
   std::filesystem::path file_;
   double max_share_;
-  LineSink sink_;                           // opened with the first bad image
-  std::uint64_t in_phase_ = 0, lines_ = 0;  // images of this phase; lines written
-  std::string last_;                        // file and cause, for the error
+  LineSink sink_;  // opened with the first bad image
+  BadCounts counts_;
+  std::string last_;  // file and cause, for the error
 };
 
 // quarantine.jsonl of rank 0, quarantine.rankN.jsonl of the others.

@@ -1,5 +1,6 @@
 #include "run/train/fork.hpp"
 
+#include "base/files/append.hpp"
 #include "base/files/durable.hpp"
 #include "base/files/record_lines.hpp"
 #include "run/train/bad_images.hpp"
@@ -18,26 +19,35 @@ std::string one_line(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// Piece by piece: the records of a long run are many.
+Status carry_lines(const fs::path& from, const fs::path& to, std::uintmax_t bytes, const std::string& more) {
+  Status copied = bytes > 0 ? copy_file("run folder", from, to, bytes) : replace_file("run folder", to, {});
+  if (!copied) return copied;
+  std::error_code unknown;
+  if (fs::file_size(to, unknown) != bytes || unknown)
+    return Error{"run folder", from.string(), "was cut while it was copied", "look who writes to that run"};
+  const Result<std::shared_ptr<AppendFile>> file = AppendFile::open(to.string());
+  if (!file) return file.error();
+  Status appended = (*file)->append(more);
+  return appended ? (*file)->sync() : appended;
+}
+
 Result<KeptRecords> carry_records(const ForkOptions& o) {
   const fs::path metrics = o.from / "metrics.jsonl";
-  Result<KeptRecords> kept = kept_records(metrics, o.state.records);
+  const RecordPosition at = o.position.among_records();
+  Result<KeptRecords> kept = kept_records(metrics, at);
   if (!kept) return kept;
-  std::string text(kept->bytes, '\0');
-  if (kept->bytes > 0) {
-    InputFile in(metrics.string());
-    if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
-      return Error{"run folder", metrics.string(), "cannot be read", ""};
-  }
-  if (kept->records < o.state.records.records) text += gap_line(o.state.records, *kept);
-  text += fork_line(o.state.records, o.checkpoint.source);
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  if (Status written = replace_file("run folder", o.to / "metrics.jsonl", {&part, 1}); !written)
-    return written.error();
+  const std::string gap = kept->records < at.records ? gap_line(at, *kept) : "";
+  if (Status carried =
+          carry_lines(metrics, o.to / "metrics.jsonl", kept->bytes, gap + fork_line(at, o.checkpoint.source));
+      !carried)
+    return carried.error();
   return kept;
 }
 
 Status carry_quarantine(const ForkOptions& o) {
-  if (Status copied = copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.state.bad_lines);
+  if (Status copied =
+          copy_lines(o.from / quarantine_name(0), o.to / quarantine_name(0), o.position.bad.lines);
       !copied)
     return copied;
   const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.from, o.world);
@@ -53,8 +63,8 @@ Status carry_checkpoints(const ForkOptions& o) {
   const std::string own = fs::path(o.checkpoint.source).filename().string();
   bool is_best = false;
   std::size_t taken = 0;
-  for (const Keeper::Best& best : o.state.best) {
-    if (o.state.monitor != o.monitor || taken == o.keep || !is_best_name(best.file)) continue;
+  for (const Keeper::Best& best : o.position.best) {
+    if (o.position.monitor != o.monitor || taken == o.keep || !is_best_name(best.file)) continue;
     std::error_code ignored;
     if (fs::status(from / best.file, ignored).type() == fs::file_type::not_found) continue;
     const bool itself = best.file == own;
@@ -78,9 +88,9 @@ Result<KeptRecords> fill_fork(const ForkOptions& o) {
   return kept;
 }
 
-std::string origin_line(const Snapshot& checkpoint, const ResumeState& state) {
+std::string origin_line(const Snapshot& checkpoint, const Position& position) {
   return std::string(origin_start) + one_line(checkpoint.source) + ", epoch " +
-         std::to_string(state.records.epoch) + ", step " + std::to_string(state.step);
+         std::to_string(position.epoch) + ", step " + std::to_string(position.step);
 }
 
 Result<std::string> origin_of(const fs::path& run) {

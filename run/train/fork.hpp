@@ -5,14 +5,14 @@
 #include <filesystem>
 
 #include "nodes/sampler.hpp"
-#include "run/train/resume_state.hpp"
+#include "run/train/position.hpp"
 
 namespace sluice {
 
 struct ForkOptions {
   std::filesystem::path from, to;  // run folders; `to` is new
   const Snapshot& checkpoint;
-  const ResumeState& state;
+  const Position& position;
   std::string monitor;   // the best by another figure stay behind
   std::size_t keep = 0;  // so many of the best come along
   BatchPlan next;        // the first batch
@@ -24,7 +24,7 @@ struct ForkOptions {
 [[nodiscard]] Result<KeptRecords> fill_fork(const ForkOptions& options);
 
 // Where a fork came from, as its config.toml says it.
-[[nodiscard]] std::string origin_line(const Snapshot& checkpoint, const ResumeState& state);
+[[nodiscard]] std::string origin_line(const Snapshot& checkpoint, const Position& position);
 // The one that a config.toml has; empty if it has none.
 [[nodiscard]] Result<std::string> origin_of(const std::filesystem::path& run);
 

@@ -10,6 +10,7 @@
 #include "model/device/version.hpp"
 #include "model/ranks/heartbeat.hpp"
 #include "run/config/same.hpp"
+#include "run/config/step_options.hpp"
 #include "run/data/synth_tree.hpp"
 #include "run/plan/fit.hpp"
 #include "run/train/bad_images.hpp"
@@ -40,43 +41,49 @@ std::string fingerprint(const DataSets& sets) {
 
 // Rank 0 tells of its run; the others see that theirs is the same, and where to go on. Nobody goes on before
 // all have agreed: rank 0 will change its folder then.
-Status agree_on_run(TrainerOptions& o, const DataSets& sets) {
+Status agree_on_run(Ranks& ranks, const RunFacts& o, RunStart& start, const DataSets& sets) {
+  const std::optional<Snapshot>& resume = start.point.resume;
   json shape = shape_of(o);
   shape["model.device"] = o.device;
   shape["classes and images"] = fingerprint(sets);
   json told = {{"shape", shape},
                {"config", o.config_text},
-               {"state", o.resume ? o.resume->state : json()},
-               {"source", o.resume ? o.resume->source : ""}};
+               {"state", resume ? resume->state : json()},
+               {"source", resume ? resume->source : ""}};
   const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
-  const Result<std::string> heard = o.ranks->from_first("run", o.place.first() ? text : "");
+  const Result<std::string> heard = ranks.from_first("run", o.place.first() ? text : "");
   if (!heard) return heard.error();
-  if (o.place.first()) return o.ranks->meet("the same run");
+  if (o.place.first()) return ranks.meet("the same run");
   const json first = json::parse(*heard);
   const std::string rank = "rank " + std::to_string(o.place.rank);
+  const json there = first.value("shape", json::object());
   for (const auto& [key, value] : told["shape"].items())
-    if (first["shape"][key] != value)
-      return Error{"ranks", rank,
-                   key + " is " + value.dump() + ", and " + first["shape"][key].dump() + " on rank 0",
+    if (const json other = there.value(key, json()); other != value)
+      return Error{"ranks", rank, key + " is " + value.dump() + ", and " + other.dump() + " on rank 0",
                    "give all ranks the same configuration and data"};
   if (Status same = same_training(o.config_text, first["config"].get<std::string>(), rank); !same) {
     same.error().cause = told_by_peer(same.error().cause);
     return same;
   }
   if (!first["state"].is_null()) {
-    o.resume.emplace();
-    o.resume->state = first["state"];
-    o.resume->source = first["source"];
+    Snapshot told_of;
+    told_of.state = first["state"];
+    told_of.source = first["source"];
+    Result<Position> position = position_of(told_of);
+    if (!position) return position.error();
+    const Result<std::uint64_t> at = batch_after(*position, o, told_of.source);
+    if (!at) return at.error();
+    start.point.position = std::move(*position);
+    start.first_batch = *at;
   }
-  return o.ranks->meet("the same run");
+  return ranks.meet("the same run");
 }
 
 // The folder is there now, and rank 0's part of it is ready.
 Status share_folder(TrainSetup& p) {
   const json own = {{"folder", p.trainer.folder.string()}, {"fork of", p.start.fork_of.string()}};
   const std::string text = own.dump(-1, ' ', false, json::error_handler_t::replace);
-  const Result<std::string> heard =
-      p.trainer.ranks->from_first("folder", p.trainer.place.first() ? text : "");
+  const Result<std::string> heard = p.ranks->from_first("folder", p.trainer.place.first() ? text : "");
   if (!heard) return heard.error();
   if (p.trainer.place.first()) return Done{};
   const json told = json::parse(*heard);
@@ -92,7 +99,7 @@ Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
   std::error_code ignored;  // a bad image that cannot be listed there tells
   fs::create_directories(folder, ignored);
   if (!p.start.fork_of.empty()) return copy_quarantine(p.start.fork_of / name, folder / name, next);
-  if (p.trainer.resume) {
+  if (p.start.point.position) {
     const Result<std::size_t> cut = cut_quarantine(folder / name, next);
     return cut ? Status(Done{}) : cut.error();
   }
@@ -133,12 +140,17 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (!sequence) return sequence.error();
 
   const int classes = static_cast<int>(sets->train.class_names().size());
-  TrainSetup p{
-      std::move(*plan),
-      std::make_shared<const DataSets>(std::move(*sets)),
-      TrainerOptions{config, *sequence, classes, device, 1, {}, to_toml(config), {}, {}, 0, place, ranks},
-      {}};
-  p.trainer.torch_threads = p.plan.torch_threads;
+  const unsigned torch_threads = plan->torch_threads;
+  TrainSetup p{.plan = std::move(*plan),
+               .sets = std::make_shared<const DataSets>(std::move(*sets)),
+               .trainer = {.config = config,
+                           .config_text = to_toml(config),
+                           .sequence = *sequence,
+                           .classes = classes,
+                           .device = device,
+                           .torch_threads = torch_threads,
+                           .place = place},
+               .ranks = ranks};
   if (Status possible = can_make_threads(p.plan.threads()); !possible) return possible.error();
   if (ranks)  // none makes anything before all have found that they can run
     if (Status met = ranks->meet("plan"); !met) return met.error();
@@ -157,19 +169,35 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
     p.start = std::move(*start);
   }
   if (ranks)
-    if (Status agreed = agree_on_run(p.trainer, *p.sets); !agreed) return agreed.error();
+    if (Status agreed = agree_on_run(*ranks, p.trainer, p.start, *p.sets); !agreed) return agreed.error();
   if (place.first())
     if (Status opened = open_start(p.start, p.trainer, arguments.file); !opened) return opened.error();
   if (ranks)
     if (Status shared = share_folder(p); !shared) return shared.error();
   p.start.notes.insert(p.start.notes.begin(), notes.begin(), notes.end());
-  const Result<std::uint64_t> first = first_batch(p.trainer);
-  if (!first) return first.error();
-  p.plan.pipeline.first_batch = p.plan.data.first_batch = *first;
+  p.plan.pipeline.first_batch = p.plan.data.first_batch = p.start.first_batch;
   p.plan.pipeline.batches = sequence->batches();
   if (!place.first())
-    if (Status opened = open_own_quarantine(p, sequence->at(*first)); !opened) return opened.error();
+    if (Status opened = open_own_quarantine(p, sequence->at(p.start.first_batch)); !opened)
+      return opened.error();
   return p;
+}
+
+TrainerOptions trainer_options(TrainSetup& p) {
+  const auto network = [facts = p.trainer, ranks = p.ranks](std::function<void(const std::string&)> note) {
+    StepOptions options = step_options(facts.config, facts.classes, facts.device, facts.torch_threads);
+    options.ranks = ranks;
+    options.device_index = facts.place.local_rank;
+    options.note = std::move(note);
+    return make_network(options);
+  };
+  Exchange exchange;
+  if (p.ranks)
+    exchange = [ranks = p.ranks](std::span<const std::int64_t> mine) { return ranks->exchange(mine); };
+  return {.facts = p.trainer,
+          .start = std::exchange(p.start.point, {}),
+          .network = network,
+          .exchange = std::move(exchange)};
 }
 
 std::vector<std::string> describe(const TrainSetup& p) {

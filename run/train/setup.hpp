@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/ranks/ranks.hpp"
 #include "run/config/config.hpp"
 #include "run/plan/run_plan.hpp"
 #include "run/train/start.hpp"
@@ -17,7 +18,8 @@ namespace sluice {
 struct TrainSetup {
   RunPlan plan;
   std::shared_ptr<const DataSets> sets;
-  TrainerOptions trainer;
+  RunFacts trainer;
+  std::shared_ptr<Ranks> ranks = {};  // none: alone
   RunStart start = {};
 };
 
@@ -25,6 +27,9 @@ struct TrainSetup {
 [[nodiscard]] Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
                                                  const std::string& resume, const std::string& device,
                                                  const Place& place, const std::shared_ptr<Ranks>& ranks);
+
+// What the trainer needs of it; it takes the checkpoint or the weights that the run begins with, once.
+[[nodiscard]] TrainerOptions trainer_options(TrainSetup& setup);
 
 // What is about to happen, for people.
 [[nodiscard]] std::vector<std::string> describe(const TrainSetup& setup);

@@ -1,126 +1,90 @@
-// What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, tells
-// the log, keeps checkpoints and knows the position to resume from. Free of torch: the network is behind
-// model/train/train_step. With several ranks, all do the same at the same batch, and rank 0 alone records and
-// saves.
+// What happens on step's thread: trains and validates batch by batch, reads metrics back now and then, keeps
+// checkpoints and knows the position to resume from. The network, the other ranks and the graph are behind
+// functions. With several ranks, all do the same at the same batch, and rank 0 alone records and saves.
 #pragma once
 
-#include <atomic>
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <optional>
-#include <vector>
 
-#include "graph/flow/stages.hpp"
-#include "model/ranks/ranks.hpp"
+#include "graph/flow/stop.hpp"
+#include "model/train/network.hpp"
 #include "model/train/schedule.hpp"
-#include "model/train/train_step.hpp"
-#include "nodes/log.hpp"
-#include "nodes/sampler.hpp"
 #include "nodes/upload.hpp"
-#include "run/config/config.hpp"
-#include "run/train/bad_images.hpp"
-#include "run/train/interval.hpp"
+#include "run/launch/signals.hpp"
+#include "run/train/agreement.hpp"
 #include "run/train/keeper.hpp"
+#include "run/train/recorder.hpp"
+#include "run/train/run_facts.hpp"
 
 namespace sluice {
 
+// `note`: where the network says what the user should know.
+using MakeNetwork = std::function<Result<Network>(std::function<void(const std::string&)> note)>;
+
 struct TrainerOptions {
-  Config config;
-  Sequence sequence;
-  int classes = 0;
-  std::string device;
-  unsigned torch_threads = 1;
-  std::filesystem::path folder;
-  std::string config_text;          // kept in checkpoints
-  std::optional<Snapshot> resume;   // rank 0's; the others have its state without the tensors
-  std::optional<Snapshot> weights;  // to start from
-  std::size_t records = 0;          // that metrics.jsonl holds already, or says that it has lost
-  Place place = {};
-  std::shared_ptr<Ranks> ranks = {};  // none: alone
+  RunFacts facts;
+  StartPoint start = {};
+  MakeNetwork network;     // called once, on step's thread
+  Exchange exchange = {};  // with the other ranks; none: alone
+  std::function<int()> signal = caught_signal;
 };
-
-// What must be the same for a position to mean the same.
-[[nodiscard]] nlohmann::json shape_of(const TrainerOptions& options);
-
-// The batch where a run starts: 0, or where the checkpoint stood. Refuses one of another network or other
-// data, and one that stands past the end of this run.
-[[nodiscard]] Result<std::uint64_t> first_batch(const TrainerOptions& options);
 
 class Trainer {
  public:
-  // Before the run. `ledger_peak` and the log's statistics are looked at on step's thread.
   Trainer(TrainerOptions options, Log& log);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  // Before the run. `ledger_peak` and the log's statistics are looked at on step's thread.
   void connect(NodeStats& log_stats, Stop& stop, std::function<std::size_t()> ledger_peak);
-  void watch_gpu(std::function<Values()> figures) { gpu_ = std::move(figures); }  // see model/device/nvml.hpp
-
-  void diagnose_epochs(std::function<std::string()> line) { diagnosis_ = std::move(line); }
+  void watch_gpu(std::function<Values()> figures) { recorder_.sources().gpu = std::move(figures); }
+  void diagnose_epochs(std::function<std::string()> line) { recorder_.sources().diagnosis = std::move(line); }
 
   Status begin();  // these on step's thread
-  Status step(Batch& batch);
+  Status step(std::uint64_t number, OnDevice& batch, Nanoseconds waited);
   Status over();  // saves `last` if the weights are sound, and waits for what is being written
 
-  [[nodiscard]] const Sequence& sequence() const { return o_.sequence; }
+  [[nodiscard]] const Sequence& sequence() const { return facts_.sequence; }
   [[nodiscard]] std::int64_t epoch() const;
-  [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(steps_); }
+  [[nodiscard]] std::int64_t steps() const { return static_cast<std::int64_t>(at_.step); }
   // The signal that all ranks have agreed to stop for; 0: none. Alone there is nobody to agree with.
-  [[nodiscard]] int agreed_stop() const { return stop_signal_; }
+  [[nodiscard]] int agreed_stop() const { return agreement_.stop_signal(); }
   // A batch that was there was not trained.
   [[nodiscard]] bool stopped_early() const { return stopped_early_; }
-  // On any thread: batches begun so far, and whether one is being worked on.
-  [[nodiscard]] std::uint64_t begun() const { return begun_; }
-  [[nodiscard]] bool busy() const { return busy_; }
 
  private:
-  Status agree(const BatchPlan* plan, std::uint64_t bad);
   Status note(const BatchPlan& plan, const std::vector<Bad>& bad);
   Status train(const BatchPlan& plan, DeviceBatch&& batch);
   Status validate(const BatchPlan& plan, DeviceBatch&& batch);
-  Status read_back(double lr);
-  void record_training(std::int64_t epoch, double lr);
-  void report(const BatchPlan& plan);
-  void put(Record record);
-  void tell(std::string text);
-  void warn(std::string text);
-  Status settle();
-  Status save(bool together);
-  Status finish();
+  Status read_back();
+
+  // Of checkpoints, in trainer_save.cpp.
+  [[nodiscard]] bool clock_wants_to_save() const;
   [[nodiscard]] bool time_to_save() const;
   [[nodiscard]] bool together() const;
-  [[nodiscard]] std::uint64_t images_of(Split split) const;
-  [[nodiscard]] nlohmann::json state(const std::vector<Keeper::Best>& best) const;
+  [[nodiscard]] std::string last_file() const;
+  [[nodiscard]] Position position(const std::vector<Keeper::Best>& best) const;
+  Status save(bool together);
+  Status finish();
 
-  TrainerOptions o_;
+  RunFacts facts_;
+  StartPoint start_;
+  MakeNetwork make_network_;
   Log& log_;
-  NodeStats* log_stats_ = nullptr;
   Stop* stop_ = nullptr;
-  std::function<std::size_t()> ledger_peak_ = [] { return std::size_t{0}; };
-  std::function<std::string()> diagnosis_ = [] { return std::string(); };
-  std::function<Values()> gpu_ = [] { return Values(); };
   ScheduleOptions schedule_;
   MixOptions mix_;
   Keeper keeper_;
-  BadImages bad_;
-  nlohmann::json settled_bad_ = bad_.state();  // as of the position
-  std::optional<Step> step_;
-  std::atomic<std::uint64_t> begun_{0};
-  std::atomic<bool> busy_{false};
-  bool stopped_early_ = false;
+  Recorder recorder_;
+  Agreement agreement_;
+  std::optional<Network> network_;
 
-  std::uint64_t steps_ = 0;          // finished; with `validated_` the position
-  bool validated_ = false;           // the validation after the last step is finished too
+  Position at_;                      // but for what others know: records, bad images, the best
+  double lr_ = 0;                    // of the last step
   bool sound_ = true;                // the weights are not in mid-change, nor known to be not finite
   std::optional<double> monitored_;  // of the validation after the last step
   bool unsaved_ = false, saved_here_ = false;
-  std::optional<BatchPlan> told_;  // whose bad images the next exchange tells
-  std::uint64_t untold_ = 0;       // bad images of batches that other ranks do not have
-  int stop_signal_ = 0;
-  bool save_due_ = false, last_batch_ = false;
+  bool last_batch_ = false, stopped_early_ = false;
   Nanoseconds saved_at_ = now_ns();
-  std::size_t records_ = 0;
-  PhaseSums epoch_sums_, since_record_;
-  Interval phase_;
-  Interval::Figures train_figures_;
-  Values shown_;
 };
 
 }  // namespace sluice

@@ -8,17 +8,12 @@
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/timeless.hpp"
 
 namespace sluice::test {
 
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-// Leaves out of a record what depends on the clock.
-inline void forget_clock(nlohmann::json& record) {
-  for (const char* key : {"step_ms", "images_per_s", "data_wait", "peak_ledger_bytes", "diagnosis"})
-    record.erase(key);
 }
 
 struct Place {

@@ -36,3 +36,24 @@ TEST_CASE("reduce trace: sums have a beginning and a length, gradients a name") 
   CHECK(trace.take().empty());
   CHECK(!trace.write(folder / "missing/trace.json", 0));
 }
+
+TEST_CASE("reduce trace: one that cannot be written says why, and leaves the one before whole") {
+  const test::TemporaryFolder folder;
+  ReduceTrace trace;
+  REQUIRE(trace.write(folder / "trace.json", 0));
+  std::filesystem::create_hard_link(folder / "trace.json", folder / "former");
+  const std::string before = test::read_text(folder / "former");
+  trace.name_parameters({"conv"});
+  trace.add(Kind::gradient, 0);
+  REQUIRE(trace.write(folder / "trace.json", 0));
+  CHECK(test::read_text(folder / "former") == before);  // replaced, not written over
+  CHECK(test::read_text(folder / "trace.json") != before);
+
+  const Status nowhere = trace.write(folder / "missing/trace.json", 0);
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().text().find("No such file") != std::string::npos);
+  const Status full = trace.write("/dev/full", 0);
+  REQUIRE_FALSE(full);
+  CHECK(full.error().text().find("/dev/full") != std::string::npos);
+  CHECK(full.error().text().find("No space left") != std::string::npos);
+}

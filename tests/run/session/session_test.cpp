@@ -34,7 +34,7 @@ TEST_CASE("session: a run that finishes") {
   CHECK_FALSE(ending.abandoned);
   CHECK(run.complete());
   CHECK(ticks > 0);
-  CHECK(ending.picture.node("step")->items == run.batches());
+  CHECK(ending.picture.node(NodeId::step).items == run.batches());
   CHECK(ending.picture.ledger_peak == session.pipeline().ledger().peak());
   CHECK(session.pipeline().ledger().budget() == run.options().split.budget);
 }
@@ -124,7 +124,7 @@ TEST_CASE("session: a log that cannot write ends the run with its reason") {
   REQUIRE(ending.failure);
   CHECK(ending.failure->text() == "log: metrics.jsonl: no room");
   CHECK(ending.code() == 1);
-  CHECK(ending.picture.node("log")->items == 1);
+  CHECK(ending.picture.node(NodeId::log).items == 1);
 }
 
 TEST_CASE("session: a device that cannot be had refuses the run, and nothing of it begins") {

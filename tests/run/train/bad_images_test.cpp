@@ -115,7 +115,7 @@ TEST_CASE("bad images: the edge is exact for shares that binary fractions only c
     for (const std::size_t images : {100u, 1'000u, 50'000u, 1'281'100u}) {
       const std::size_t allowed = images / 100 * static_cast<std::size_t>(percent);
       BadImages bad(folder / "quarantine.jsonl", percent / 100.0);
-      bad.resume({{"in_phase", allowed > 0 ? allowed - 1 : 0}, {"lines", 0}});
+      bad.resume({.in_phase = allowed > 0 ? allowed - 1 : 0, .lines = 0});
       if (allowed > 0) CHECK(bad.note(batch(1), images, some(1)));
       CHECK_FALSE(bad.note(batch(2), images, some(1)));
     }
@@ -162,7 +162,7 @@ TEST_CASE("bad images: a place counts once, however many replacements were bad a
                   {3, "a/2.jpg", "empty file", "a/3.jpg"},
                   {3, "a/3.jpg", "empty file", "a/4.jpg"},
                   {4, "b/1.jpg", "empty file", "b/2.jpg"}}));
-  CHECK(bad.state() == json{{"in_phase", 2}, {"lines", 4}});
+  CHECK(bad.counts() == BadCounts{2, 4});
   CHECK(lines(folder / "quarantine.jsonl").size() == 4);
   CHECK_FALSE(
       bad.note(batch(1), 100, {{3, "c/1.jpg", "empty file", "c/2.jpg"}}));  // a place of another batch
@@ -171,26 +171,26 @@ TEST_CASE("bad images: a place counts once, however many replacements were bad a
 TEST_CASE("bad images: a resumed run goes on counting where it was, and lists nothing twice") {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder / "quarantine.jsonl";
-  json state;
+  BadCounts state;
   std::string before;
   {
     BadImages bad(file, 0.03);
     REQUIRE(bad.note(batch(0), 100, some(1)));
     REQUIRE(bad.note(batch(0, Split::val), 100, some(1)));
     REQUIRE(bad.note(batch(0, Split::train, 1), 100, some(2)));
-    state = json::parse(bad.state().dump());  // through text, as in a checkpoint
+    state = bad.counts();
     REQUIRE(bad.note(batch(1, Split::train, 1), 100, some(1)));
     before = read_text(file);
   }
-  CHECK(state == json{{"in_phase", 2}, {"lines", 4}});
+  CHECK(state == BadCounts{2, 4});
   write_file(file, before + "{\"file\":\"a/to");  // killed while it wrote a line
-  REQUIRE(cut_lines(file, state.at("lines")));
+  REQUIRE(cut_lines(file, state.lines));
   BadImages bad(file, 0.03);
   bad.resume(state);
-  CHECK(bad.state() == state);
+  CHECK(bad.counts() == state);
   CHECK(bad.note(batch(1, Split::train, 1), 100, some(1)));
   CHECK(read_text(file) == before);
-  CHECK(bad.state() == json{{"in_phase", 3}, {"lines", 5}});
+  CHECK(bad.counts() == BadCounts{3, 5});
   CHECK_FALSE(bad.note(batch(2, Split::train, 1), 100, some(1)));
 }
 
@@ -206,9 +206,9 @@ TEST_CASE("bad images: a batch that ends the run is not counted, so that it can 
   const TemporaryFolder folder;
   BadImages bad(folder / "quarantine.jsonl", 0.02);
   REQUIRE(bad.note(batch(0), 100, some(1)));
-  const json before = bad.state();
+  const BadCounts before = bad.counts();
   REQUIRE_FALSE(bad.note(batch(1), 100, some(2)));
-  CHECK(bad.state() == before);
+  CHECK(bad.counts() == before);
   BadImages more_allowed(folder / "quarantine.jsonl", 0.03);
   more_allowed.resume(before);
   CHECK(more_allowed.note(batch(1), 100, some(2)));
@@ -227,7 +227,7 @@ TEST_CASE("bad images: a list that cannot be written is an error by name") {
   const Status no_space = full.note(batch(0), 100, some(1));
   REQUIRE_FALSE(no_space);
   CHECK(has(no_space.error().text(), "No space left"));
-  CHECK(full.state() == json{{"in_phase", 0}, {"lines", 0}});
+  CHECK(full.counts() == BadCounts{0, 0});
 }
 
 TEST_CASE("bad images: ranks list their own and count together") {
@@ -240,7 +240,7 @@ TEST_CASE("bad images: ranks list their own and count together") {
   REQUIRE(bad.count(batch(0), 100, 4));  // two of them another rank's
   REQUIRE(bad.list(batch(1), {}));
   REQUIRE(bad.count(batch(1), 100, 1));
-  CHECK(bad.state() == json{{"in_phase", 5}, {"lines", 2}});
+  CHECK(bad.counts() == BadCounts{5, 2});
   const Status over = bad.count(batch(2), 100, 1);
   REQUIRE_FALSE(over);
   CHECK(has(over.error().text(), "6 of 100 train images (6 %)"));

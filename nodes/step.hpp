@@ -1,0 +1,33 @@
+// The stage that consumes batches: takes each out of the graph, hands it to whoever trains on it, and sees to
+// it that its memory comes back exactly once, whatever happens there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "graph/flow/stages.hpp"
+#include "nodes/upload.hpp"
+
+namespace sluice {
+
+class StepStage {
+ public:
+  // Gets the batch with its number within the run, and how long step stood idle before it came. The batch is
+  // there until the call ends; who has converted it releases it earlier.
+  using Consume = std::function<Status(std::uint64_t number, OnDevice& batch, Nanoseconds waited)>;
+  explicit StepStage(Consume consume) : consume_(std::move(consume)) {}
+
+  Status operator()(Batch& batch);  // on step's thread
+
+  // On any thread: batches begun so far, and whether one is being worked on.
+  [[nodiscard]] std::uint64_t begun() const { return begun_; }
+  [[nodiscard]] bool busy() const { return busy_; }
+
+ private:
+  Consume consume_;
+  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace sluice
