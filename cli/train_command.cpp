@@ -117,11 +117,11 @@ struct Attendant {
       told = true;
       told_at = now_ns();
       begun = step.begun();
-      if (setup.trainer.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
-      if (setup.trainer.place.first())
+      if (setup.run.place.alone()) pipeline.stop().request();  // ranks agree on it, in the trainer
+      if (setup.run.place.first())
         log.message(Level::info, signal_name(signal) +
-                                     (setup.trainer.place.alone() ? ": ending after this step"
-                                                                  : ": ending within two batches") +
+                                     (setup.run.place.alone() ? ": ending after this step"
+                                                              : ": ending within two batches") +
                                      " and saving last.ckpt; once more ends at once");
     }
     answer();
@@ -142,12 +142,12 @@ struct Attendant {
   // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
   // be gone, there is no time to wait for it: what ends processes does not wait either.
   bool starving() const {
-    return !setup.trainer.place.alone() && now_ns() - told_at > 10'000'000'000 && !step.busy() &&
+    return !setup.run.place.alone() && now_ns() - told_at > 10'000'000'000 && !step.busy() &&
            step.begun() == begun && !pipeline.stop().failure();
   }
 
   void draw(const Picture& picture) {
-    if (!setup.trainer.place.first()) return;
+    if (!setup.run.place.first()) return;
     drawn = now_ns();
     write_graph(title, picture, title);
   }
@@ -161,7 +161,7 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
                                                    : lost;
   const Diagnosis diagnosis = diagnose(end.picture);
   const bool finished = end.finished && !trainer.stopped_early();
-  if (setup.trainer.place.first())
+  if (setup.run.place.first())
     log.put({"end",
              trainer.epoch(),
              trainer.steps(),
@@ -174,7 +174,7 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
   if (end.failure && !saved) log.message(Level::error, saved.error().text());
   if (end.abandoned) log.message(Level::warning, "a read never came back: its thread is left behind");
   const bool nothing_left = setup.plan.pipeline.first_batch == setup.plan.pipeline.batches;
-  if (finished && setup.trainer.place.first())
+  if (finished && setup.run.place.first())
     log.message(Level::info,
                 nothing_left ? "this run was finished already; raise train.epochs or train.max_steps to go on"
                              : diagnosis.line);
@@ -182,15 +182,15 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
   if (!closed && !failure) complain(closed.error());
   if (failure || !closed) return exit_failed;
   if (finished) return exit_done;
-  return 128 + (setup.trainer.place.alone() ? caught_signal() : trainer.agreed_stop());
+  return 128 + (setup.run.place.alone() ? caught_signal() : trainer.agreed_stop());
 }
 
 int run(TrainSetup& p, RankWatch& ranks) {
   catch_signals();
-  const Config& config = p.trainer.config;
+  const Config& config = p.run.config;
   GraphLink link;
   Result<std::unique_ptr<Log>> opened =
-      open_log(p.trainer, p.start.point.position, p.plan.pipeline.log_queue, link);
+      open_log(p.run, p.start.point.position, p.plan.pipeline.log_queue, link);
   if (!opened) {
     complain(opened.error());
     ranks.failed(opened.error());
@@ -199,7 +199,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   Log& log = **opened;
   Ledger ledger(p.plan.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
-  DeviceFeed feed(p.trainer.device, config.train.batch, config.data.image_size, p.trainer.place.local_rank);
+  DeviceFeed feed(p.run.device, config.train.batch, config.data.image_size, p.run.place.local_rank);
   const std::vector<std::string> notes = describe(p);
   Trainer trainer(trainer_options(p), log);
   StepStage step([&](std::uint64_t number, OnDevice& batch, Nanoseconds waited) {
@@ -212,12 +212,12 @@ int run(TrainSetup& p, RankWatch& ranks) {
   stages.step = [&](Batch& batch) { return step(batch); };
   stages.step_over = [&] { saved = trainer.over(); };
   stages.tell = [&](const std::string& line) {
-    if (p.trainer.place.first()) log.message(Level::info, line);
+    if (p.run.place.first()) log.message(Level::info, line);
   };
   stages.records = [&] { return static_cast<double>(log.waiting()); };
   pipeline.emplace(p.plan.pipeline, std::move(stages), ledger);
   const Linked linked(link, *pipeline);
-  if (p.trainer.place.first())
+  if (p.run.place.first())
     for (const std::string& line : notes) log.message(Level::info, line);
   for (const std::string& line : p.start.warnings) log.message(Level::warning, line);
   trainer.connect(pipeline->log_stats(), pipeline->stop(), [&] { return ledger.peak(); });
@@ -241,7 +241,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
                       step,
                       p,
                       diagnosis,
-                      p.trainer.folder.string(),
+                      p.run.folder.string(),
                       {p.plan.memory.total(), memory_figures}};
   attendant.draw(pipeline->picture());
   ranks.watch(pipeline->stop());
