@@ -11,8 +11,8 @@ Attendant::Attendant(Session& session, RankWatch& ranks, const StepStage& step, 
     : session_(session),
       ranks_(ranks),
       step_(step),
-      place_(setup.trainer.place),
-      folder_(setup.trainer.folder),
+      place_(setup.run.place),
+      folder_(setup.run.folder),
       diagnosis_(diagnosis),
       memory_{setup.plan.memory.total(), [&ledger = session.pipeline().ledger()] {
                 const KeptMemory::Usage tensors = cpu_memory();

@@ -25,18 +25,18 @@ Ending end_of(Ending ending, const TrainSetup& setup, const Trainer& trainer, co
     ranks.failed(*ending.failure);
     return ending;
   }
-  const std::chrono::duration<double> at_most(setup.trainer.config.dist.timeout);
+  const std::chrono::duration<double> at_most(setup.run.config.dist.timeout);
   if (const auto lost = ranks.leave(std::chrono::duration_cast<std::chrono::milliseconds>(at_most)))
     ending.fail(*lost);
   if (trainer.stopped_early() || ending.kind == Ending::Kind::stopped)
-    ending.stopped_by(setup.trainer.place.alone() ? caught_signal() : trainer.agreed_stop());
+    ending.stopped_by(setup.run.place.alone() ? caught_signal() : trainer.agreed_stop());
   return ending;
 }
 
 // The last record and messages.
 void tell_end(const TrainSetup& setup, const Ending& ending, const Trainer& trainer, Log& log) {
   const Diagnosis diagnosis = diagnose(ending.picture);
-  const bool finished = ending.well(), first = setup.trainer.place.first();
+  const bool finished = ending.well(), first = setup.run.place.first();
   if (first)
     log.put({"end",
              trainer.epoch(),
@@ -58,8 +58,8 @@ void tell_end(const TrainSetup& setup, const Ending& ending, const Trainer& trai
 }  // namespace
 
 int run_training(TrainSetup& p, RankWatch& ranks) {
-  const Config& config = p.trainer.config;
-  const bool first = p.trainer.place.first();
+  const Config& config = p.run.config;
+  const bool first = p.run.place.first();
   const auto refuse = [&](const Error& error) {
     const int code = told(Ending::refused(error));
     ranks.failed(error);
@@ -71,7 +71,7 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
     return trainer->step(number, batch, waited);
   });
   Status saved = Done{};
-  Stages stages = data_path(p.sets, p.trainer.sequence, p.plan.data);
+  Stages stages = data_path(p.sets, p.run.sequence, p.plan.data);
   stages.step_begin = [&] { return trainer->begin(); };
   stages.step = [&](Batch& batch) { return step(batch); };
   stages.step_over = [&] { saved = trainer->over(); };
@@ -81,11 +81,11 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   stages.records = [&] { return static_cast<double>(session->log().waiting()); };
   session.emplace(p.plan.pipeline, std::move(stages),
                   std::make_unique<DeviceFeed>(
-                      [device = p.trainer.device, index = p.trainer.place.local_rank] {
+                      [device = p.run.device, index = p.run.place.local_rank] {
                         return open_device(device, index);
                       },
                       config.train.batch, config.data.image_size));
-  Result<LogOptions> files = log_options(p.trainer, p.start.point.position, p.plan.pipeline.log_queue);
+  Result<LogOptions> files = log_options(p.run, p.start.point.position, p.plan.pipeline.log_queue);
   if (!files) return refuse(files.error());
   Log& log = session->open_log(std::move(*files));
   if (first)

@@ -1,15 +1,13 @@
-// What a Step holds, for model/train/train_step.cpp and model/train/train_step_state.cpp alone.
+// What a Step holds, for model/train/train_step*.cpp alone.
 #pragma once
 
 #include <optional>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/function_ref.hpp"
 #include "model/device/parallel.hpp"
-#include "model/device/vram.hpp"
-#include "model/network/activations.hpp"
 #include "model/network/resnet.hpp"
-#include "model/network/sync_norm.hpp"
+#include "model/train/attempt.hpp"
 #include "model/train/average.hpp"
 #include "model/train/capture.hpp"
 #include "model/train/input.hpp"
@@ -23,183 +21,33 @@
 
 namespace sluice {
 
-// A connection ends before it is known whose end it was; what is known then says more.
-inline Error told(const std::shared_ptr<Ranks>& ranks, Error error) {
-  return ranks ? ranks->verdict(ranks->patience()).value_or(std::move(error)) : error;
-}
-
-// Runs `body`, which may throw as torch does, and gives its failure the shape of ours.
-template <class Body>
-Status attempt(const char* subject, const std::shared_ptr<Ranks>& ranks, const Body& body) {
-  try {
-    return body();
-  } catch (const c10::DistError& error) {
-    return told(ranks, {"step", subject, error.what_without_backtrace(), ""});
-  } catch (const c10::Error& error) {
-    return Error{"step", subject, error.what_without_backtrace(), ""};
-  } catch (const std::exception& error) {
-    return told(ranks, {"step", subject, printable(error.what()), ""});
-  }
-}
-
 struct Step::Impl {
-  Impl(const StepOptions& o, ResNet built, const Precision& p, const std::shared_ptr<Device>& where)
-      : options(o),
-        on(where),
-        device(o.device == "cuda" ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(o.device_index))
-                                  : at::Device(o.device)),
-        precision(p),
-        network(prepare(std::move(built), o, p, device)),
-        parallel(connect(o, network)),
-        sgd(network->parameters(), {o.momentum, o.weight_decay, o.nesterov, o.decay_all}),
-        input(on, device, p.compute, std::int64_t{o.batch} * o.image_size * o.image_size,
-              make_affine(o.mean, o.std)),
-        step_sums(device),
-        train_sums(device),
-        eval_sums(device),
-        ema_sums(device) {
-    if (precision.scaled) scaler.emplace(device);
-    prepare_capture();
-    if (parallel && options.sync_bn)
-      synchronise_norms(*network, [&with = *parallel](at::Tensor& values) { with.sum(values); });
-    for (const at::Tensor& buffer : network->buffers()) settled.push_back(buffer.clone());
-  }
+  Impl(const StepOptions& o, ResNet built, const Precision& p, const std::shared_ptr<Device>& where);
 
+  // A network as a step has it: on its device, in its precision and layout.
   static ResNet prepare(ResNet network, const StepOptions& options, const Precision& precision,
                         at::Device device);
-
-  // For step_state.cpp: calls `look` with a network as a step would have it, and with all that it would save.
+  // For train_step_state.cpp: calls `look` with a network as a step would have it, and with all that it would
+  // save.
   template <class Look>
   static Status with_tensors(const char* subject, const StepOptions& options, const Look& look);
 
-  static std::unique_ptr<Parallel> connect(const StepOptions& options, const ResNet& network) {
-    if (!options.ranks) return nullptr;
-    NamedTensors parameters;
-    for (const auto& item : network->named_parameters()) parameters.emplace_back(item.key(), item.value());
-    return std::make_unique<Parallel>(options.ranks, parameters, options.trace);
-  }
-
-  std::pair<at::Tensor, at::Tensor> take(DeviceBatch& batch, const Mix& mix = {}) {
-    const std::shared_ptr<void> released(nullptr, [&](void*) { batch.release(); });
-    batch.wait();
-    at::Tensor images = input.images(batch.pixels, batch.count, batch.size, mix);
-    if (!options.channels_last) images = images.contiguous();
-    return {images, input.labels(batch.labels, batch.count)};
-  }
-
-  template <class Mixing = Mix>
+  // Images and labels as the network gets them. The batch is released, whatever happens.
+  std::pair<at::Tensor, at::Tensor> take(DeviceBatch& batch, const Mix& mix = {});
+  BatchSums forward(ResNet& through, const at::Tensor& images, const at::Tensor& labels, const Mix& mix = {});
   BatchSums forward(ResNet& through, const at::Tensor& images, const at::Tensor& labels,
-                    const Mixing& mix = {}) {
-    at::Tensor logits;
-    {
-      const Autocast autocast(precision, device);
-      logits = through->forward(images);
-    }
-    return cross_entropy(logits, labels, options.label_smoothing, mix);
-  }
+                    const MixOnDevice& mix);
 
   // The statistics of the norms change with every batch, all else with the step: what a checkpoint in between
   // (or after a batch that failed) must hold are those before the step's first batch.
-  void begin_step() {
-    const at::NoGradGuard no_grad;
-    under_way = true;
-    sgd.zero_gradients();
-    step_sums.reset();
-    at::_foreach_copy_(settled, network->buffers());
-  }
-
-  template <class Rate>
-  void optimise(const Rate& lr) {
-    std::optional<at::Tensor> found_inf;
-    if (scaler) found_inf = scaler->unscale(sgd.gradients());
-    if (options.clip > 0) sgd.clip_gradients(options.clip);
-    sgd.step(lr, found_inf);
-    if (scaler) scaler->update();
-    train_sums.add(step_sums);
-  }
-
-  void end_step(const TrainStep& how) {
-    if (parallel && how.read_back) {
-      at::Tensor values = train_sums.values() + step_sums.values();
-      parallel->sum(values);
-      taken = values;
-    }
-    changing = true;
-    optimise(how.lr);
-    if (average) average->update(how.steps + 1);
-    changing = under_way = false;
-  }
-
-  void prepare_capture() {
-    if (options.compile != "graph") return;
-    const std::string why =
-        why_no_capture(options.device, !options.ranks, options.accumulate, options.channels_last);
-    if (!why.empty()) return options.note("model.compile = \"graph\" has no effect: " + why);
-    inputs.emplace(device, options.batch);
-    capture.emplace(on, options.batch, options.image_size, options.note);
-  }
-
+  void begin_step();
+  void end_step(const TrainStep& how);
   // A whole step, in memory that stays where it is.
-  Status train_captured(const at::Tensor& images, const at::Tensor& labels, const TrainStep& how) {
-    inputs->set(labels, how.lr, how.mix);
-    changing = true;
-    const auto work = [&]() -> Status {
-      sgd.zero_gradients();
-      step_sums.reset();
-      const BatchSums sums = forward(network, images, inputs->labels, inputs->mix);
-      step_sums.add(sums);
-      (scaler ? scaler->scale(sums.mean()) : sums.mean()).backward();
-      optimise(inputs->lr);
-      return Done{};
-    };
-    Status done = capture->run(static_cast<int>(images.size(0)), static_cast<int>(images.size(2)), work);
-    if (!done) return done;
-    if (average) average->update(how.steps + 1);
-    changing = false;
-    return done;
-  }
-
-  // Who holds the device's memory, after it ran out at this batch.
-  Error no_memory(int batch, int size) {
-    const auto bytes = [](const std::vector<at::Tensor>& tensors) {
-      std::size_t sum = 0;
-      for (const at::Tensor& t : tensors) sum += t.nbytes();
-      return sum;
-    };
-    DeviceUse use;
-    use.weights = bytes(network->parameters()) + bytes(network->buffers());
-    use.gradients = bytes(sgd.gradients());
-    use.optimiser = bytes(sgd.momenta());
-    if (average) use.average = use.weights;
-    use.input = input.bytes();
-    constexpr std::int64_t some = 64;  // images: what does not depend on their number hardly counts then
-    use.image_needs = step_memory({options.arch, options.classes, size, some, options.precision,
-                                   options.device == "cpu", options.channels_last, options.recompute})
-                          .peak /
-                      some;
-    use.batch = batch;
-    use.recompute = options.recompute;
-    add_figures(use, on->memory());
-    return out_of_memory(use);
-  }
-
-  template <class Body>
-  Status within_memory(const DeviceBatch& batch, const Body& body) {
-    try {
-      return body();
-    } catch (const c10::OutOfMemoryError&) {
-      return no_memory(batch.count, batch.size);
-    }
-  }
-
+  Status train_captured(const at::Tensor& images, const at::Tensor& labels, const TrainStep& how);
+  // Runs `body`; where the device's memory does not suffice for it, the error tells who holds it.
+  Status within_memory(const DeviceBatch& batch, FunctionRef<Status()> body);
   // Norms that are not synchronised have statistics of their own on each rank; rank 0's are the network's.
-  void agree_on_statistics() {
-    if (!parallel || options.sync_bn || !std::exchange(trained, false)) return;
-    std::vector<at::Tensor> buffers = network->buffers();
-    if (average)
-      for (const at::Tensor& buffer : average->network()->buffers()) buffers.push_back(buffer);
-    parallel->from_first(buffers);
-  }
+  void agree_on_statistics();
 
   // Names and tensors, for snapshots (model/train/train_step_state.cpp).
   [[nodiscard]] NamedTensors weights() const;
@@ -226,6 +74,13 @@ struct Step::Impl {
   std::optional<Average> average;
   std::optional<StepInputs> inputs;  // both for recorded steps
   std::optional<Capture> capture;
+
+ private:
+  [[nodiscard]] at::Tensor logits(ResNet& through, const at::Tensor& images);
+  template <class Rate>
+  void optimise(const Rate& lr);
+  void prepare_capture();
+  [[nodiscard]] Error no_memory(int batch, int size);
 };
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <future>
 
+#include "base/printable.hpp"
 #include "model/train/train_step_impl.hpp"
 
 namespace sluice {

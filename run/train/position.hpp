@@ -26,8 +26,9 @@ struct Position {
   std::string monitor;             // the figure that `best` are the best by
   std::vector<Keeper::Best> best;  // best first
   std::string config;              // of the run, as TOML
-  nlohmann::json shape =           // what must be the same for the position to mean the same, by name
-      nlohmann::json::object();    // (see run_facts.hpp): as many as the kind of training has
+  // What must be the same for the position to mean the same, by name (see run_facts.hpp). An open list: each
+  // kind of training has names of its own, and they are only ever compared.
+  nlohmann::json shape = nlohmann::json::object();
 
   [[nodiscard]] RecordPosition among_records() const {
     return {

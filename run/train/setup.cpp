@@ -10,7 +10,6 @@
 #include "model/device/version.hpp"
 #include "model/ranks/heartbeat.hpp"
 #include "run/config/same.hpp"
-#include "run/config/step_options.hpp"
 #include "run/data/synth_tree.hpp"
 #include "run/plan/fit.hpp"
 #include "run/train/bad_images.hpp"
@@ -81,21 +80,21 @@ Status agree_on_run(Ranks& ranks, const RunFacts& o, RunStart& start, const Data
 
 // The folder is there now, and rank 0's part of it is ready.
 Status share_folder(TrainSetup& p) {
-  const json own = {{"folder", p.trainer.folder.string()}, {"fork of", p.start.fork_of.string()}};
+  const json own = {{"folder", p.run.folder.string()}, {"fork of", p.start.fork_of.string()}};
   const std::string text = own.dump(-1, ' ', false, json::error_handler_t::replace);
-  const Result<std::string> heard = p.ranks->from_first("folder", p.trainer.place.first() ? text : "");
+  const Result<std::string> heard = p.ranks->from_first("folder", p.run.place.first() ? text : "");
   if (!heard) return heard.error();
-  if (p.trainer.place.first()) return Done{};
+  if (p.run.place.first()) return Done{};
   const json told = json::parse(*heard);
-  p.trainer.folder = told["folder"].get<std::string>();
+  p.run.folder = told["folder"].get<std::string>();
   p.start.fork_of = told["fork of"].get<std::string>();
   return Done{};
 }
 
 // The list of a rank other than the first, which may be on a host that does not share rank 0's folder.
 Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
-  const fs::path& folder = p.trainer.folder;
-  const std::string name = quarantine_name(p.trainer.place.rank);
+  const fs::path& folder = p.run.folder;
+  const std::string name = quarantine_name(p.run.place.rank);
   std::error_code ignored;  // a bad image that cannot be listed there tells
   fs::create_directories(folder, ignored);
   if (!p.start.fork_of.empty()) return copy_quarantine(p.start.fork_of / name, folder / name, next);
@@ -143,13 +142,13 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   const unsigned torch_threads = plan->torch_threads;
   TrainSetup p{.plan = std::move(*plan),
                .sets = std::make_shared<const DataSets>(std::move(*sets)),
-               .trainer = {.config = config,
-                           .config_text = to_toml(config),
-                           .sequence = *sequence,
-                           .classes = classes,
-                           .device = device,
-                           .torch_threads = torch_threads,
-                           .place = place},
+               .run = {.config = config,
+                       .config_text = to_toml(config),
+                       .sequence = *sequence,
+                       .classes = classes,
+                       .device = device,
+                       .torch_threads = torch_threads,
+                       .place = place},
                .ranks = ranks};
   if (Status possible = can_make_threads(p.plan.threads()); !possible) return possible.error();
   if (ranks)  // none makes anything before all have found that they can run
@@ -164,14 +163,14 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   if (std::string note = device_note(config.model.device, device); !note.empty())
     notes.push_back(std::move(note));
   if (place.first()) {
-    Result<RunStart> start = find_start(p.trainer, arguments.file, resume);
+    Result<RunStart> start = find_start(p.run, arguments.file, resume);
     if (!start) return start.error();
     p.start = std::move(*start);
   }
   if (ranks)
-    if (Status agreed = agree_on_run(*ranks, p.trainer, p.start, *p.sets); !agreed) return agreed.error();
+    if (Status agreed = agree_on_run(*ranks, p.run, p.start, *p.sets); !agreed) return agreed.error();
   if (place.first())
-    if (Status opened = open_start(p.start, p.trainer, arguments.file); !opened) return opened.error();
+    if (Status opened = open_start(p.start, p.run, arguments.file); !opened) return opened.error();
   if (ranks)
     if (Status shared = share_folder(p); !shared) return shared.error();
   p.start.notes.insert(p.start.notes.begin(), notes.begin(), notes.end());
@@ -183,27 +182,10 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   return p;
 }
 
-TrainerOptions trainer_options(TrainSetup& p) {
-  const auto network = [facts = p.trainer, ranks = p.ranks](std::function<void(const std::string&)> note) {
-    StepOptions options = step_options(facts.config, facts.classes, facts.device, facts.torch_threads);
-    options.ranks = ranks;
-    options.device_index = facts.place.local_rank;
-    options.note = std::move(note);
-    return make_network(options);
-  };
-  Exchange exchange;
-  if (p.ranks)
-    exchange = [ranks = p.ranks](std::span<const std::int64_t> mine) { return ranks->exchange(mine); };
-  return {.facts = p.trainer,
-          .start = std::exchange(p.start.point, {}),
-          .network = network,
-          .exchange = std::move(exchange)};
-}
-
 std::vector<std::string> describe(const TrainSetup& p) {
   const PipelineOptions& o = p.plan.pipeline;
-  const Sequence& s = p.trainer.sequence;
-  const Place& place = p.trainer.place;
+  const Sequence& s = p.run.sequence;
+  const Place& place = p.run.place;
   const auto count = [](std::uint64_t n) { return std::to_string(n); };
   const std::string rank =
       place.alone() ? "" : ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
@@ -212,12 +194,11 @@ std::vector<std::string> describe(const TrainSetup& p) {
           ? " (up to " + count(o.sizing->most.read_threads) + " if storage is slow)"
           : "";
   std::vector<std::string> lines = {
-      version_text() + ", " + p.trainer.config.model.arch + " on " + p.trainer.device + rank +
-          ", run folder " + printable(p.trainer.folder.string()),
+      version_text() + ", " + p.run.config.model.arch + " on " + p.run.device + rank + ", run folder " +
+          printable(p.run.folder.string()),
       count(s.shape().train_images) + " training and " + count(s.shape().val_images) +
-          " validation images, " + std::to_string(p.trainer.classes) + " classes; " +
-          count(s.steps_per_epoch()) + " steps and " + count(s.val_batches()) +
-          " validation batches an epoch",
+          " validation images, " + std::to_string(p.run.classes) + " classes; " + count(s.steps_per_epoch()) +
+          " steps and " + count(s.val_batches()) + " validation batches an epoch",
       "threads: " + count(o.read_threads) + " read" + most_readers + ", " + count(o.decode_threads) +
           " decode, " + count(p.plan.torch_threads) + " torch; RAM of the data path (" +
           p.plan.budget_source + "):" + o.split.table(),

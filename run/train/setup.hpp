@@ -18,7 +18,7 @@ namespace sluice {
 struct TrainSetup {
   RunPlan plan;
   std::shared_ptr<const DataSets> sets;
-  RunFacts trainer;
+  RunFacts run;
   std::shared_ptr<Ranks> ranks = {};  // none: alone
   RunStart start = {};
 };

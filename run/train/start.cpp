@@ -115,6 +115,7 @@ Status can_write(const fs::path& run, int ranks) {
 }
 
 // What cannot be gone on from, or begun with, is refused here: later the folder would have been changed.
+// Finds out as well where the run goes on.
 Status can_start(RunStart& start, const RunFacts& o) {
   StartPoint& point = start.point;
   if (point.resume) {

@@ -53,6 +53,8 @@ class Trainer {
 
  private:
   Status note(const BatchPlan& plan, const std::vector<Bad>& bad);
+
+  // Of the network, in trainer_phases.cpp.
   Status train(const BatchPlan& plan, DeviceBatch&& batch);
   Status validate(const BatchPlan& plan, DeviceBatch&& batch);
   Status read_back();

@@ -108,9 +108,14 @@ TEST_CASE("train: a finished run can be made longer, and not shorter than it is"
   const Ended same = place.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
   CHECK(same.code == 0);
   CHECK(has(same.err, "finished already"));
+  const fs::path config = place.runs() / "a" / "config.toml";
+  const std::string before = read_text(config);
+  fs::create_hard_link(config, place.folder / "former.toml");
   const Ended longer = place.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
   INFO(longer.err);
   CHECK(longer.code == 0);
+  CHECK(has(read_text(config), "max_steps = 5"));
+  CHECK(read_text(place.folder / "former.toml") == before);  // replaced whole, never written over
   CHECK(steps("a") ==
         std::vector<std::string>{"train1", "train2", "val2", "train3", "train4", "val4", "train5", "val5"});
 }
