@@ -1,4 +1,5 @@
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,34 +54,39 @@ Result<std::string> run_dot(const fs::path& run) {
   return printable_lines(text.str());
 }
 
-// Through Graphviz's `dot`, by way of a temporary file.
+// Through Graphviz's `dot`, by way of a temporary file. What it draws goes to memory: another name beside the
+// file's would be one at which somebody could plant a link.
 Result<std::string> to_svg(const std::string& dot) {
   char name[] = "/tmp/sluice-graph-XXXXXX";
   const int fd = mkstemp(name);
   if (fd < 0) return Error{"graph", name, std::strerror(errno), ""};
   const bool written = write(fd, dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
   close(fd);
-  const std::string svg = std::string(name) + ".svg";
+  const int drawn = memfd_create("graph.svg", MFD_CLOEXEC);
   Result<std::string> result = Error{"graph", name, "cannot be written", ""};
-  if (written) {
-    std::string program = "dot", format = "-Tsvg", out = "-o" + svg;
-    char* words[] = {program.data(), format.data(), out.data(), name, nullptr};
+  if (written && drawn >= 0) {
+    std::string program = "dot", format = "-Tsvg";
+    char* words[] = {program.data(), format.data(), name, nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, drawn, STDOUT_FILENO);
     pid_t child = 0;
     int status = 0;
-    if (posix_spawnp(&child, "dot", nullptr, nullptr, words, environ) != 0)
+    if (posix_spawnp(&child, "dot", &actions, nullptr, words, environ) != 0)
       result =
           Error{"graph", "dot", "Graphviz is not installed", "apt-get install graphviz, or use --format dot"};
     else if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
       result = Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
     else {
-      std::ifstream in(svg);
+      std::ifstream in("/proc/self/fd/" + std::to_string(drawn));
       std::ostringstream text;
       text << in.rdbuf();
       result = text.str();
     }
+    posix_spawn_file_actions_destroy(&actions);
   }
+  if (drawn >= 0) close(drawn);
   unlink(name);
-  unlink(svg.c_str());
   return result;
 }
 

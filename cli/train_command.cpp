@@ -4,6 +4,7 @@
 #include "base/thread_limit.hpp"
 #include "cli/commands.hpp"
 #include "cli/train/run.hpp"
+#include "model/ranks/nccl_environment.hpp"
 #include "run/launch/launch.hpp"
 #include "run/launch/signals.hpp"
 
@@ -21,6 +22,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
     complain(error);
     return exit_usage;
   };
+  set_nccl_environment(place);  // no other thread so far
   const Result<std::string> device = resolve_device(config.model.device);
   if (!device) return refuse(device.error());
   std::shared_ptr<Ranks> ranks;

@@ -65,12 +65,6 @@ Status make_groups(Ranks::Impl& it) {
   it.group->setDefaultBackend(Group::GLOO);
 #ifdef SLUICE_CUDA
   if (it.options.device != "cpu") {
-    // Torch would end the process when a rank is lost: here it is the heartbeat that says who, and rank 0 has
-    // figures to write.
-    setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2", /*overwrite=*/0);
-    setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
-    // NCCL's own sockets, like Gloo's: loopback alone where all are on this host.
-    if (place.all_on_this_host()) setenv("NCCL_SOCKET_IFNAME", "lo", /*overwrite=*/0);
     const auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = it.options.timeout;
     it.group->setBackend(

@@ -82,6 +82,8 @@ TEST_CASE("bench data: figures of both, for a set smaller than a batch too") {
     CHECK(told["threads"] == 1);
     CHECK(told["images"] >= 64);
     CHECK(told["bad_images"] == 0);
+    for (const char* part : {"read_ms", "entropy_idct_ms", "resample_ms", "rest_ms"})
+      CHECK((told[part].is_null() || told[part] > 0));  // null: within noise
   }
   CHECK(place.run({"bench", "data", "tiny.toml", "--set", "data.train=nowhere"}).code == 2);
 }

@@ -114,6 +114,23 @@ TEST_CASE("output: a device is written to, never replaced; a file is whole or no
   }
 }
 
+TEST_CASE("output: Graphviz is given no name to write to, at which others could plant a link") {
+  const Place place;
+  write_file(place.folder / "precious", "mine");
+  write_file(place.folder / "bin/dot", R"(#!/bin/sh
+out=
+for word; do case $word in -o*) out=${word#-o}; ln -s "$PWD/precious" "$out";; esac; done
+if [ "$out" ]; then echo "<svg drawn/>" > "$out"; else echo "<svg drawn/>"; fi
+)");
+  fs::permissions(place.folder / "bin/dot", fs::perms::owner_all);
+  const Ended drawn =
+      in_shell(place, "PATH=$PWD/bin:$PATH exec \"$@\"", {"graph", "tiny.toml", "--format", "svg"});
+  INFO(drawn.err);
+  CHECK(drawn.code == 0);
+  CHECK(drawn.out == "<svg drawn/>\n");
+  CHECK(read_text(place.folder / "precious") == "mine");
+}
+
 TEST_CASE("disk: a limit on files is a write error like any other, and the run goes on without it") {
   const Place place;
   REQUIRE(place.train(with(run_sets, {"--set", "log.name=whole"})).code == 0);

@@ -169,6 +169,32 @@ TEST_CASE("ranks: one who finds no store behind the port ends in dist.timeout, a
   CHECK(has(ended.err, "did not answer within 1 s"));
 }
 
+TEST_CASE("ranks: the environment is changed before there is a second thread that could read it") {
+  const Place place;
+  const NoStore silent(NoStore::Manner::silent);
+  const Ended ended =
+      run_program({"/usr/bin/env", std::string("LD_PRELOAD=") + SLUICE_FAILING_FILES,
+                   "SLUICE_FAIL_CALL=setenv", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
+                   "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(silent.port),
+                   "TORCH_NCCL_ENABLE_MONITORING=1", std::getenv("SLUICE_BINARY"), "train", "tiny.toml",
+                   "--set", "dist.heartbeat=0.5", "--set", "dist.timeout=1"},
+                  place.folder.path());
+  INFO(ended.err);
+  CHECK(ended.code == 2);
+  int changes = 0;
+  std::istringstream lines(ended.err);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("setenv ")) continue;
+    CAPTURE(line);
+    CHECK(line.ends_with(" with 1 threads"));
+    ++changes;
+  }
+  CHECK(changes >= 3);
+  for (const char* name :
+       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING", "NCCL_SOCKET_IFNAME"})
+    CHECK(has(ended.err, std::string("setenv ") + name + " with"));
+}
+
 TEST_CASE("ranks: one that is frozen is noticed by its silence, and the others save") {
   const Place place;
   const Ended frozen =

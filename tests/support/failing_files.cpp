@@ -2,7 +2,8 @@
 // mount, which permissions cannot show to root. SLUICE_FAIL_PATH is the end of its path, SLUICE_FAIL_CALL
 // what fails ("open", "list", "read"), SLUICE_FAIL_ERRNO how. With "hang" it is never opened, but the call
 // never comes back either; other files of its kind are opened once it hangs, and a process that then runs its
-// exit handlers says so.
+// exit handlers says so. With "setenv" nothing fails: each change of the environment is told, with the number
+// of threads that there are.
 // With it, the names below would stand for those that end in 64.
 #undef _FILE_OFFSET_BITS
 #include <dirent.h>
@@ -68,6 +69,20 @@ int openat(int folder, const char* path, int flags, ...) {
   static const auto go_on = real<int(int, const char*, int, ...)>("openat");
   hang_or_wait(path);
   return fails("open", path) ? -1 : go_on(folder, path, flags, mode);
+}
+
+int setenv(const char* name, const char* value, int overwrite) {
+  static const auto go_on = real<int(const char*, const char*, int)>("setenv");
+  const char* const which = std::getenv("SLUICE_FAIL_CALL");
+  if (which && std::string_view(which) == "setenv") {
+    int threads = 0;
+    if (DIR* const tasks = opendir("/proc/self/task")) {
+      while (const dirent* entry = readdir(tasks)) threads += entry->d_name[0] != '.';
+      closedir(tasks);
+    }
+    std::fprintf(stderr, "setenv %s with %d threads\n", name, threads);
+  }
+  return go_on(name, value, overwrite);
 }
 
 int open(const char* path, int flags, ...) {
