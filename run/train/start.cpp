@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <span>
 
 #include "base/files/durable.hpp"
 #include "base/files/regular.hpp"
@@ -192,10 +191,8 @@ Status begin_fork(RunStart& start, TrainerOptions& o, const ResumeState& state, 
   return Done{};
 }
 
-Status write_config(const fs::path& run, const std::string& config, const std::string& origin) {
-  const std::string text = "# " + version_text() + "\n" + (origin.empty() ? "" : origin + "\n") + config;
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  return replace_file("run folder", run / "config.toml", {&part, 1});
+std::string headed(const std::string& config, const std::string& origin) {
+  return "# " + version_text() + "\n" + (origin.empty() ? "" : origin + "\n") + config;
 }
 
 // So that its config.toml goes on with this folder.
@@ -241,12 +238,11 @@ Status stage_fork(RunStart& start, TrainerOptions& o, const fs::path& config_fil
 }
 
 Status name_fork(RunStart& start, const TrainerOptions& o) {
-  std::error_code error;
-  fs::rename(start.staged, o.folder, error);
-  if (!error) return Done{};
+  if (move_file(start.staged, o.folder)) return Done{};
+  const std::string cause = std::strerror(errno);
   std::error_code ignored;
   fs::remove_all(start.staged, ignored);
-  return Error{"run folder", o.folder.string(), "cannot be given its name: " + error.message(),
+  return Error{"run folder", o.folder.string(), "cannot be given its name: " + cause,
                "choose another log.name"};
 }
 
@@ -291,7 +287,7 @@ Status open_start(RunStart& start, TrainerOptions& o, const fs::path& config_fil
   std::error_code error;
   fs::create_directories(folder / "checkpoints", error);
   if (error) return Error{"run folder", (folder / "checkpoints").string(), error.message(), ""};
-  if (Status written = write_config(folder, o.config_text, origin); !written) return written;
+  if (Status written = write_config(folder, headed(o.config_text, origin)); !written) return written;
   return forks ? name_fork(start, o) : Status(Done{});
 }
 
