@@ -2,15 +2,14 @@
 
 #include <sys/resource.h>
 
-#include <condition_variable>
 #include <fstream>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/cgroup.hpp"
+#include "base/guarded.hpp"
 #include "base/printable.hpp"
 
 namespace sluice {
@@ -81,17 +80,19 @@ Error as_error(const std::string& stage, const std::exception& exception) {
 }
 
 Status can_make_threads(unsigned count) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool over = false;
+  struct {
+    Mutex mutex;
+    Condition changed;
+    bool over GUARDED_BY(mutex) = false;
+  } end;
   std::vector<std::thread> threads;
   threads.reserve(count);
   Status made = Done{};
   try {
     while (threads.size() < count)
       threads.emplace_back([&] {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return over; });
+        const Lock lock(end.mutex);
+        end.changed.wait(end.mutex, [&]() REQUIRES(end.mutex) { return end.over; });
       });
   } catch (const std::system_error& error) {  // the others are still there: the limit is met now
     made = as_error("plan", error);
@@ -99,10 +100,10 @@ Status can_make_threads(unsigned count) {
                          " can be made: " + thread_limit();
   }
   {
-    const std::lock_guard lock(mutex);
-    over = true;
+    const Lock lock(end.mutex);
+    end.over = true;
   }
-  changed.notify_all();
+  end.changed.notify_all();
   for (std::thread& thread : threads) thread.join();
   return made;
 }

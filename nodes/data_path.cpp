@@ -1,7 +1,6 @@
 #include "nodes/data_path.hpp"
 
-#include <mutex>
-
+#include "base/guarded.hpp"
 #include "graph/memory/mapping.hpp"
 #include "nodes/jpeg/frame.hpp"
 #include "nodes/lane.hpp"
@@ -26,12 +25,12 @@ class Tools {
  private:
   struct Loan {
     explicit Loan(Tools& o) : owner(o) {
-      const std::lock_guard lock(owner.mutex_);
+      const Lock lock(owner.mutex_);
       tool = owner.free_.back();
       owner.free_.pop_back();
     }
     ~Loan() {
-      const std::lock_guard lock(owner.mutex_);
+      const Lock lock(owner.mutex_);
       owner.free_.push_back(tool);
     }
     Loan(const Loan&) = delete;
@@ -39,8 +38,8 @@ class Tools {
     Tool* tool;
   };
   std::vector<Tool> all_;
-  std::mutex mutex_;
-  std::vector<Tool*> free_;
+  Mutex mutex_;
+  std::vector<Tool*> free_ GUARDED_BY(mutex_);
 };
 
 ImageSize out_size(const DataPathOptions& o) { return {o.decode.out, o.decode.out}; }

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <ostream>
 #include <thread>
 #include <variant>
 
+#include "base/guarded.hpp"
 #include "base/printable.hpp"
 #include "graph/figures/nodes.hpp"
 
@@ -48,14 +47,14 @@ class Log::Impl {
 
   // The log's own thread (on_error may send a message) never waits for itself.
   void push(Entry entry) {
-    std::unique_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (std::this_thread::get_id() != self_) {
-      const auto room = [this] {
+      const auto room = [this]() REQUIRES(mutex_) {
         return closing_ || queue_.size() < std::max<std::size_t>(1, options_.capacity);
       };
       if (!room()) {
         const auto start = Clock::now();
-        not_full_.wait(lock, room);
+        not_full_.wait(mutex_, room);
         waited_ += Clock::now() - start;
       }
       if (closing_) return;
@@ -66,14 +65,14 @@ class Log::Impl {
   }
 
   void newest(Progress progress) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     newest_ = std::move(progress);
     work_.notify_one();
   }
 
   Status sync(std::chrono::milliseconds at_most) {
     const auto deadline = Clock::now() + at_most;
-    std::unique_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (std::this_thread::get_id() == self_)
       return first_error_ ? *first_error_
                           : Error{name_of(NodeId::log), "", "sync() was called on the log's own thread", ""};
@@ -82,7 +81,7 @@ class Log::Impl {
       // One wish at a time, the oldest: a steady stream of new ones holds nobody up.
       if (wished_ <= on_disk_ || mine < wished_) wished_ = mine;
       work_.notify_one();
-      if (reached_.wait_until(lock, deadline) == std::cv_status::timeout) break;
+      if (reached_.wait_until(mutex_, deadline) == std::cv_status::timeout) break;
     }
     if (first_error_) return *first_error_;
     return Done{};
@@ -90,39 +89,40 @@ class Log::Impl {
 
   Status close() {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       closing_ = true;
     }
     work_.notify_all();
     not_full_.notify_all();
     if (thread_.joinable()) thread_.join();
+    const Lock lock(mutex_);
     if (first_error_) return *first_error_;
     return Done{};
   }
 
   std::size_t waiting() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return queue_.size();
   }
 
   std::chrono::nanoseconds waited() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return waited_;
   }
 
  private:
   void run() {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     self_ = std::this_thread::get_id();
     next_plain_ = Clock::now() + options_.plain;
     for (;;) {
       if (newest_) shown_ = std::move(newest_), newest_.reset(), undrawn_ = unwritten_ = true;
       if (wished()) {
-        bring_to_disk(lock);
+        bring_to_disk();
         continue;
       }
       if (!queue_.empty()) {
-        write_oldest(lock);
+        write_oldest();
         continue;
       }
       lock.unlock();
@@ -132,7 +132,7 @@ class Log::Impl {
       lock.lock();
       if (!queue_.empty() || newest_ || wished()) continue;
       if (closing_) break;
-      pause(lock);
+      pause();
     }
     lock.unlock();
     if (undrawn_) draw();
@@ -141,45 +141,45 @@ class Log::Impl {
     drawn_ = false;
     lock.lock();
     do {  // on_error may have had something to say
-      while (!queue_.empty()) write_oldest(lock);
-      bring_to_disk(lock);
+      while (!queue_.empty()) write_oldest();
+      bring_to_disk();
     } while (!queue_.empty());
     self_ = {};  // the system may give the same number to a thread of the future
   }
 
-  void write_oldest(std::unique_lock<std::mutex>& lock) {
+  void write_oldest() REQUIRES(mutex_) {
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
     not_full_.notify_one();
-    lock.unlock();
-    std::visit([this](const auto& item) { write(item); }, entry);
-    lock.lock();
+    {
+      const Unlocked open(mutex_);
+      std::visit([this](const auto& item) { write(item); }, entry);
+    }
     ++written_;
   }
 
-  [[nodiscard]] bool wished() const { return wished_ > on_disk_ && wished_ <= written_; }
+  [[nodiscard]] bool wished() const REQUIRES(mutex_) { return wished_ > on_disk_ && wished_ <= written_; }
 
   // A failure is a write error like others; who waits is told so, not left waiting.
-  void bring_to_disk(std::unique_lock<std::mutex>& lock) {
+  void bring_to_disk() REQUIRES(mutex_) {
     const std::uint64_t written = written_;
     if (on_disk_ < written && options_.sync) {
-      lock.unlock();
+      const Unlocked open(mutex_);
       check(options_.sync());
-      lock.lock();
     }
     on_disk_ = written;
     reached_.notify_all();
   }
 
-  void pause(std::unique_lock<std::mutex>& lock) {
+  void pause() REQUIRES(mutex_) {
     std::optional<Clock::time_point> until;
     if (undrawn_ && drawable()) until = next_draw_;
     if (unwritten_ && (!until || next_plain_ < *until)) until = next_plain_;
-    const auto due = [this] { return closing_ || !queue_.empty() || newest_ || wished(); };
+    const auto due = [this]() REQUIRES(mutex_) { return closing_ || !queue_.empty() || newest_ || wished(); };
     if (until)
-      work_.wait_until(lock, *until, due);
+      work_.wait_until(mutex_, *until, due);
     else
-      work_.wait(lock, due);
+      work_.wait(mutex_, due);
   }
 
   [[nodiscard]] bool drawable() const { return options_.screen && options_.terminal; }
@@ -252,26 +252,30 @@ class Log::Impl {
   }
 
   void check(const Status& status) {
-    if (status || first_error_) return;
+    if (status) return;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
+      if (first_error_) return;
       first_error_ = status.error();
     }
-    if (options_.on_error) options_.on_error(*first_error_);
+    if (options_.on_error) options_.on_error(status.error());
   }
 
   const LogOptions options_;
-  std::mutex mutex_;  // guards what follows, up to first_error_; the rest belongs to the thread
-  std::condition_variable work_, not_full_, reached_;
-  std::deque<Entry> queue_;
-  std::optional<Progress> newest_;
-  bool closing_ = false;
-  std::thread::id self_;
-  std::chrono::nanoseconds waited_{0};
-  std::uint64_t taken_ = 0, written_ = 0, on_disk_ = 0;  // entries, counted from the first
-  std::uint64_t wished_ = 0;                             // so many are to be on the disk soon
-  std::optional<Error> first_error_;                     // set by the thread only
+  Mutex mutex_;
+  Condition work_, not_full_, reached_;
+  std::deque<Entry> queue_ GUARDED_BY(mutex_);
+  std::optional<Progress> newest_ GUARDED_BY(mutex_);
+  bool closing_ GUARDED_BY(mutex_) = false;
+  std::thread::id self_ GUARDED_BY(mutex_);
+  std::chrono::nanoseconds waited_ GUARDED_BY(mutex_){0};
+  // Entries, counted from the first.
+  std::uint64_t taken_ GUARDED_BY(mutex_) = 0, written_ GUARDED_BY(mutex_) = 0,
+                       on_disk_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t wished_ GUARDED_BY(mutex_) = 0;  // so many are to be on the disk soon
+  std::optional<Error> first_error_ GUARDED_BY(mutex_);
 
+  // The log's own thread alone uses these.
   bool gap_ = false;  // a record could not be written
   std::optional<Progress> shown_;
   bool drawn_ = false, undrawn_ = false, unwritten_ = false;

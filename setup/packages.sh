@@ -1,11 +1,13 @@
-# Debian packages: which of setup/packages are missing, and their installation.
+# Debian packages: which of setup/packages are missing, and their installation. What the long tests alone need stands in
+# setup/packages.long, and nobody else is asked for it.
 # shellcheck shell=bash disable=SC2154
 
-package_names() { sed 's/#.*//; s/[[:space:]].*//; /^$/d' "$root/setup/packages"; }
+# package_names [long]
+package_names() { sed 's/#.*//; s/[[:space:]].*//; /^$/d' "$root/setup/packages" ${1:+"$root/setup/packages.$1"}; }
 
 missing_packages() {
   local names installed
-  mapfile -t names < <(package_names)
+  mapfile -t names < <(package_names "$@")
   # dpkg-query fails when it does not know one of them, but still lists the others.
   installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${names[@]}" 2>/dev/null | sed -n 's/^installed //p') || true
   comm -23 <(printf '%s\n' "${names[@]}" | sort) <(sort <<<"$installed")
@@ -15,7 +17,7 @@ ensure_packages() {
   local missing command as_root=()
   command -v dpkg-query >/dev/null ||
     fail 2 "no dpkg-query: this set-up is for Debian 12. Elsewhere install what setup/packages lists, then use meson."
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
 
   command="apt-get install --no-install-recommends ${missing[*]}"

@@ -32,6 +32,7 @@ test_quick() {
 }
 
 test_long() {
+  ensure_packages long
   ensure_tools
   ensure_cuda
   # Python with torch, torchvision and the rest, for tests that compare with it.

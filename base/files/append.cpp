@@ -7,33 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
+#include "base/files/calls.hpp"
 #include "base/files/regular.hpp"
+#include "base/files/write.hpp"
 
 namespace sluice {
-namespace {
-
-// Devices have no disk behind them; there is nothing to wait for.
-bool synced(int descriptor) {
-  int failed = 0;
-  while ((failed = ::fsync(descriptor)) != 0 && errno == EINTR) {
-  }
-  return failed == 0 || errno == EINVAL || errno == EROFS;
-}
-
-bool folder_synced(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool good = synced(descriptor);
-  const int code = errno;
-  ::close(descriptor);
-  errno = code;
-  return good;
-}
-
-}  // namespace
 
 Result<std::shared_ptr<AppendFile>> AppendFile::open(const std::string& path) {
   const OpenedFile opened = open_for_writing(path.c_str(), O_RDWR | O_CREAT | O_APPEND);
@@ -41,32 +20,28 @@ Result<std::shared_ptr<AppendFile>> AppendFile::open(const std::string& path) {
     return Error{
         "log", path, "cannot be opened: " + opened.cause(),
         opened.kind ? "remove it, or name another run folder" : "check the folder and its permissions"};
-  auto file = std::make_shared<AppendFile>(path, opened.fd);
-  if (S_ISREG(opened.facts.st_mode)) file->least_ = opened.facts.st_size;
+  const bool regular = S_ISREG(opened.facts.st_mode);
+  auto file = std::make_shared<AppendFile>(path, opened.fd, regular);
+  if (regular) file->least_ = opened.facts.st_size;
   return file;
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
 Status AppendFile::append(std::string_view piece) {
-  std::size_t written = 0;
-  while (written < piece.size()) {
-    const ssize_t count = ::write(descriptor_, piece.data() + written, piece.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const Error error = failure("cannot be written");
-      if (written > 0) take_back(written);
-      return error;
-    }
-    written += static_cast<std::size_t>(count);
+  if (const std::size_t written = write_all(descriptor_, piece); written < piece.size()) {
+    const Error error = failure("cannot be written");
+    if (written > 0) take_back(written);
+    return error;
   }
   least_ += static_cast<std::int64_t>(piece.size());
   return Done{};
 }
 
 Status AppendFile::sync() {
-  if (!synced(descriptor_)) return failure("cannot be brought to the disk");
-  if (!name_synced_ && !folder_synced(path_)) return failure("its folder cannot be brought to the disk");
+  if (!regular_) return Done{};  // a device has no disk behind it
+  if (!sync_file(descriptor_)) return failure("cannot be brought to the disk");
+  if (!name_synced_ && !sync_folder_of(path_)) return failure("its folder cannot be brought to the disk");
   name_synced_ = true;
   return Done{};
 }
@@ -107,7 +82,7 @@ Status AppendFile::cut_torn_line() {
     }
     end = start;
   }
-  if (end != about.st_size && ::ftruncate(descriptor_, end) != 0)
+  if (end != about.st_size && file_calls().ftruncate(descriptor_, end) != 0)
     return failure("cannot be cut to whole lines");
   least_ = end;
   return Done{};
@@ -121,7 +96,7 @@ Error AppendFile::failure(const char* what) const {
 
 void AppendFile::take_back(std::size_t bytes) const {
   const off_t end = ::lseek(descriptor_, 0, SEEK_END);
-  [[maybe_unused]] const int cut = ::ftruncate(descriptor_, end - static_cast<off_t>(bytes));
+  [[maybe_unused]] const int cut = file_calls().ftruncate(descriptor_, end - static_cast<off_t>(bytes));
 }
 
 }  // namespace sluice

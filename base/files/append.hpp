@@ -16,7 +16,8 @@ class AppendFile {
   // Made if there is none.
   [[nodiscard]] static Result<std::shared_ptr<AppendFile>> open(const std::string& path);
 
-  AppendFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  AppendFile(std::string path, int descriptor, bool regular)
+      : path_(std::move(path)), descriptor_(descriptor), regular_(regular) {}
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();
@@ -34,6 +35,7 @@ class AppendFile {
 
   std::string path_;
   int descriptor_;
+  bool regular_;  // no device
   bool name_synced_ = false;
   std::int64_t least_ = 0;  // bytes that the file has at least
 };

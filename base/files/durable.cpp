@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/calls.hpp"
 #include "base/files/regular.hpp"
+#include "base/files/write.hpp"
 #include "base/printable.hpp"
 
 namespace sluice {
@@ -33,24 +35,6 @@ class OpenFile {
 
 std::string reason() { return std::generic_category().message(errno); }
 
-bool write_all(int file, std::span<const std::byte> bytes) {
-  constexpr std::size_t most = 1 << 30;  // a single write() stops short of 2 GiB
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), std::min(bytes.size(), most));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    if (written == 0) return errno = ENOSPC, false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
-bool sync_folder(const std::filesystem::path& folder) {
-  OpenFile opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems cannot sync a folder, and say so with EINVAL.
-  return opened.number() >= 0 && (::fsync(opened.number()) == 0 || errno == EINVAL);
-}
-
 // `fill` writes the content to a descriptor; false with errno if it cannot.
 template <class Fill>
 Status replace(const std::string& stage, const std::filesystem::path& path, const Fill& fill) {
@@ -59,7 +43,7 @@ Status replace(const std::string& stage, const std::filesystem::path& path, cons
   const auto failed = [&](const std::string& what) -> Status {
     Error error{stage, path.string(), what + ": " + reason(),
                 "check the folder's free space and permissions"};
-    ::unlink(partial.c_str());
+    file_calls().unlink(partial.c_str());
     return error;
   };
   const OpenedFile opened = open_for_writing(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
@@ -69,11 +53,11 @@ Status replace(const std::string& stage, const std::filesystem::path& path, cons
                  "cannot create " + printable(partial.filename().string()) + ": " + opened.cause(),
                  "check that the folder exists and can be written to"};
   if (!fill(file.number())) return failed("cannot write");
-  if (::fsync(file.number()) != 0) return failed("cannot write to disk");
+  if (!sync_file(file.number())) return failed("cannot write to disk");
   if (!file.close()) return failed("cannot close");
-  if (::rename(partial.c_str(), path.c_str()) != 0) return failed("cannot rename the finished file");
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (!sync_folder(folder)) return failed("cannot write the folder to disk");
+  if (file_calls().rename(partial.c_str(), path.c_str()) != 0)
+    return failed("cannot rename the finished file");
+  if (!sync_folder_of(path)) return failed("cannot write the folder to disk");
   return Done{};
 }
 
@@ -82,7 +66,7 @@ Status replace(const std::string& stage, const std::filesystem::path& path, cons
 Status replace_file(const std::string& stage, const std::filesystem::path& path,
                     std::span<const std::span<const std::byte>> parts) {
   return replace(stage, path, [&](int file) {
-    return std::ranges::all_of(parts, [&](const auto& part) { return write_all(file, part); });
+    return std::ranges::all_of(parts, [&](const auto& part) { return write_all(file, part) == part.size(); });
   });
 }
 
@@ -100,7 +84,8 @@ Status copy_file(const std::string& stage, const std::filesystem::path& from, co
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return !(unread = true);
       if (count == 0) break;
-      if (!write_all(file, std::span(piece).first(static_cast<std::size_t>(count)))) return false;
+      const auto read = std::span(piece).first(static_cast<std::size_t>(count));
+      if (write_all(file, read) < read.size()) return false;
       bytes -= static_cast<std::uintmax_t>(count);
     }
     return true;
@@ -118,10 +103,10 @@ Status write_output(const std::string& stage, const std::filesystem::path& path,
   const auto failed = [&](const char* what) {
     return Error{stage, path.string(), what + reason(), "choose a file that can be written"};
   };
-  OpenFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  OpenFile file(file_calls().open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
   if (file.number() < 0) return failed("cannot be opened: ");
   for (const auto& part : parts)
-    if (!write_all(file.number(), part)) return failed("cannot write: ");
+    if (write_all(file.number(), part) < part.size()) return failed("cannot write: ");
   if (!file.close()) return failed("cannot close: ");
   return Done{};
 }
@@ -129,11 +114,24 @@ Status write_output(const std::string& stage, const std::filesystem::path& path,
 bool link_file(const std::filesystem::path& file, const std::filesystem::path& name) {
   std::filesystem::path partial = name;
   partial += ".partial";
-  ::unlink(partial.c_str());
-  if (::link(file.c_str(), partial.c_str()) != 0) return false;
-  const bool renamed = ::rename(partial.c_str(), name.c_str()) == 0;
-  ::unlink(partial.c_str());  // two names of one file: rename leaves both
-  return renamed && sync_folder(name.has_parent_path() ? name.parent_path() : ".");
+  FileCalls& calls = file_calls();
+  calls.unlink(partial.c_str());
+  if (calls.link(file.c_str(), partial.c_str()) != 0) return false;
+  const bool renamed = calls.rename(partial.c_str(), name.c_str()) == 0;
+  calls.unlink(partial.c_str());  // two names of one file: rename leaves both
+  return renamed && sync_folder_of(name);
+}
+
+bool move_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (file_calls().rename(from.c_str(), to.c_str()) != 0) return false;
+  return sync_folder_of(to) && (from.parent_path() == to.parent_path() || sync_folder_of(from));
+}
+
+bool cut_file(const std::filesystem::path& path, std::uintmax_t bytes) {
+  const OpenedFile opened = open_regular(path.c_str(), O_WRONLY);
+  const OpenFile file(opened.fd);
+  if (file.number() < 0) return errno = opened.error, false;
+  return file_calls().ftruncate(file.number(), static_cast<off_t>(bytes)) == 0 && sync_file(file.number());
 }
 
 }  // namespace sluice

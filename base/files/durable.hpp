@@ -30,4 +30,12 @@ Status write_output(const std::string& stage, const std::filesystem::path& path,
 // neither. False where that cannot be done, as on file systems without hard links.
 bool link_file(const std::filesystem::path& file, const std::filesystem::path& name);
 
+// Another name for a file or a folder whose content is on the disk already; the name is when this returns.
+// False, with errno, where that failed.
+[[nodiscard]] bool move_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Takes off what follows the first so many bytes; a crash leaves the file cut or as it was. False, with
+// errno, where that failed.
+[[nodiscard]] bool cut_file(const std::filesystem::path& path, std::uintmax_t bytes);
+
 }  // namespace sluice

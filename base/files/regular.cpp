@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "base/files/calls.hpp"
+
 namespace sluice {
 namespace {
 
@@ -24,7 +26,7 @@ bool taken(mode_t mode, Also also) {
 
 OpenedFile open_file(const char* path, int flags, Also also) {
   OpenedFile file;
-  const int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+  const int fd = file_calls().open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd < 0) {
     file.error = errno;
     // A socket cannot be opened, a FIFO without a reader not for writing: the number tells of a device.

@@ -7,21 +7,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/files/write.hpp"
+
 namespace sluice {
 namespace {
 
 constexpr std::size_t longest = 64 * 1024;  // a line is not waited for beyond this
 
 }  // namespace
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 PrefixedLines::PrefixedLines(int from, int to, std::string prefix)
     : from_(from), to_(to), prefix_(std::move(prefix)) {
@@ -71,7 +64,7 @@ void PrefixedLines::write_lines(bool all) {
     text += prefix_ + held_ + "\n";
     held_.clear();
   }
-  write_all(to_, text);
+  (void)write_all(to_, text);  // where nobody reads, nothing can be told
 }
 
 }  // namespace sluice

@@ -3,12 +3,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace sluice {
-
-// Writes all of it, or as much as can be written.
-void write_all(int fd, std::string_view text);
 
 class PrefixedLines {
  public:

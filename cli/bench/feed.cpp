@@ -1,13 +1,11 @@
 // `sluice bench feed`: the data path as a run would have it, into a consumer of a given speed instead of a
 // device. Nothing of torch takes part.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +15,7 @@
 #include "run/data/slow_storage.hpp"
 #include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
+#include "run/train/memory_watch.hpp"
 
 namespace sluice {
 namespace {
@@ -94,16 +93,9 @@ struct Measured {
   std::size_t peak_ledger = 0, idle_rss = 0, peak_rss = 0;
 };
 
-std::size_t resident() {
-  std::ifstream in("/proc/self/statm");
-  std::size_t size = 0, pages = 0;
-  in >> size >> pages;
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 Measured measure(const DataOnly& feed, const FeedBench& bench) {
   Measured m;
-  m.idle_rss = resident();
+  m.idle_rss = resident_bytes();
   Consumer consumer(bench.rate);
   std::optional<Session> session;
   Stages stages = slowed(feed.stages(), bench.storage);

@@ -194,13 +194,13 @@ Diagnosis diagnose(const Picture& p) {
 }
 
 Diagnosis PartDiagnosis::so_far() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const Picture now = look_();
   return diagnose(between(begin_, now));
 }
 
 Diagnosis PartDiagnosis::part_over() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   Picture now = look_();
   const Diagnosis d = diagnose(between(begin_, now));
   begin_ = std::move(now);

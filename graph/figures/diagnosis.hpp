@@ -3,9 +3,9 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 
+#include "base/guarded.hpp"
 #include "graph/figures/registry.hpp"
 
 namespace sluice {
@@ -27,8 +27,8 @@ class PartDiagnosis {
 
  private:
   std::function<Picture()> look_;
-  mutable std::mutex mutex_;
-  Picture begin_;
+  mutable Mutex mutex_;
+  Picture begin_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

@@ -67,19 +67,18 @@ void NodeStats::end(Nanoseconds begun) {
 }
 
 void NodeStats::resize(unsigned concurrency, Nanoseconds elapsed) {
-  const std::lock_guard lock(sized_);
-  const unsigned before = concurrency_.exchange(concurrency, std::memory_order_relaxed);
-  missing_.fetch_add((Nanoseconds{concurrency} - Nanoseconds{before}) * elapsed, std::memory_order_relaxed);
+  const Lock lock(sized_);
+  missing_ += (Nanoseconds{concurrency} - Nanoseconds{concurrency_}) * elapsed;
+  concurrency_ = concurrency;
 }
 
 NodeFigures NodeStats::figures(Nanoseconds elapsed) const {
   NodeFigures f;
   f.id = id_;
   {
-    const std::lock_guard lock(sized_);  // the two belong together
-    f.concurrency = concurrency_.load(std::memory_order_relaxed);
-    f.available =
-        std::max<Nanoseconds>(elapsed * f.concurrency - missing_.load(std::memory_order_relaxed), 0);
+    const Lock lock(sized_);
+    f.concurrency = concurrency_;
+    f.available = std::max<Nanoseconds>(elapsed * f.concurrency - missing_, 0);
   }
   f.items = items_.load(std::memory_order_relaxed);
   f.queued = std::max<std::int64_t>(queued_.load(std::memory_order_relaxed), 0);

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 
+#include "base/guarded.hpp"
 #include "base/trace.hpp"
 #include "graph/figures/nodes.hpp"
 
@@ -89,9 +89,9 @@ class NodeStats {
 
  private:
   const NodeId id_;
-  mutable std::mutex sized_;
-  std::atomic<unsigned> concurrency_;
-  std::atomic<Nanoseconds> missing_{0};  // threads' time that was not there before they were
+  mutable Mutex sized_;
+  unsigned concurrency_ GUARDED_BY(sized_);
+  Nanoseconds missing_ GUARDED_BY(sized_) = 0;  // threads' time that was not there before they were
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::int64_t> queued_{0}, active_{0};
   std::atomic<Nanoseconds> busy_{0};

@@ -58,7 +58,7 @@ bool bandwidth_bound(const StorageFigures& f) {
 void StorageProfile::add(std::size_t bytes, Nanoseconds took, unsigned at_once) {
   const auto b = static_cast<double>(bytes), s = static_cast<double>(took) * 1e-9;
   const auto level = static_cast<std::size_t>(std::bit_width(at_once) - 1);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   sums_.files += 1;
   sums_.bytes += b;
   sums_.seconds += s;
@@ -71,12 +71,12 @@ void StorageProfile::add(std::size_t bytes, Nanoseconds took, unsigned at_once) 
 }
 
 void StorageProfile::tried(std::optional<bool> more_helps) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   sums_.more_helps = more_helps;
 }
 
 StorageFigures StorageProfile::figures() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return sums_;
 }
 

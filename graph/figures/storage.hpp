@@ -5,9 +5,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
+#include "base/guarded.hpp"
 #include "graph/figures/stats.hpp"
 
 namespace sluice {
@@ -55,8 +55,8 @@ class StorageProfile {
 
  private:
   std::atomic<unsigned> active_{0};
-  mutable std::mutex mutex_;
-  StorageFigures sums_;
+  mutable Mutex mutex_;
+  StorageFigures sums_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

@@ -5,12 +5,12 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <limits>
 #include <thread>
 #include <variant>
 
 #include "base/background.hpp"
+#include "base/guarded.hpp"
 #include "base/process/left_behind.hpp"
 #include "base/thread_limit.hpp"
 #include "base/tsan.hpp"
@@ -330,25 +330,28 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
   p.started = now_ns();
   p.settle_readers(p.readers.start());
   (void)p.lane.start();
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool over = false;
+  struct {
+    Mutex mutex;
+    Condition changed;
+    bool over GUARDED_BY(mutex) = false;
+  } steps;
   std::thread upload, step;
   try {
     upload = std::thread([&] { p.upload_loop(); });
     step = std::thread([&] {
       p.step_loop();
-      const std::lock_guard lock(mutex);
-      over = true;
-      changed.notify_all();
+      const Lock lock(steps.mutex);
+      steps.over = true;
+      steps.changed.notify_all();
     });
     p.wake();
   } catch (const std::exception& e) {
     p.stop.fail(as_error("graph", e));
-    if (!step.joinable()) over = true;
+    const Lock lock(steps.mutex);
+    if (!step.joinable()) steps.over = true;
   }
-  for (std::unique_lock lock(mutex);
-       !changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return over; });) {
+  for (Lock lock(steps.mutex); !steps.changed.wait_for(steps.mutex, std::chrono::milliseconds(100),
+                                                       [&]() REQUIRES(steps.mutex) { return steps.over; });) {
     lock.unlock();
     p.registry.observe();
     try {

@@ -2,11 +2,11 @@
 // empty; close() wakes both, after which nothing goes in and nothing comes out.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
+
+#include "base/guarded.hpp"
 
 namespace sluice {
 
@@ -17,8 +17,8 @@ class BoundedQueue {
 
   // False if the queue was closed; the item is then dropped.
   bool push(T item) {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [this] { return closed_ || items_.size() < bound_; });
+    Lock lock(mutex_);
+    room_.wait(mutex_, [this]() REQUIRES(mutex_) { return closed_ || items_.size() < bound_; });
     if (closed_) return false;
     items_.push_back(std::move(item));
     lock.unlock();
@@ -27,8 +27,8 @@ class BoundedQueue {
   }
 
   std::optional<T> pop() {
-    std::unique_lock lock(mutex_);
-    filled_.wait(lock, [this] { return closed_ || !items_.empty(); });
+    Lock lock(mutex_);
+    filled_.wait(mutex_, [this]() REQUIRES(mutex_) { return closed_ || !items_.empty(); });
     if (closed_) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
@@ -39,7 +39,7 @@ class BoundedQueue {
 
   void close() {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       closed_ = true;
     }
     filled_.notify_all();
@@ -49,22 +49,22 @@ class BoundedQueue {
   // What was still inside when it closed; destroys it in the caller's thread.
   void clear() {
     std::deque<T> dropped;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     dropped.swap(items_);
   }
 
   [[nodiscard]] std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return items_.size();
   }
   [[nodiscard]] std::size_t bound() const { return bound_; }
 
  private:
   const std::size_t bound_;
-  mutable std::mutex mutex_;
-  std::condition_variable filled_, room_;
-  std::deque<T> items_;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  Condition filled_, room_;
+  std::deque<T> items_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace sluice

@@ -4,7 +4,7 @@ namespace sluice {
 
 void Stop::request() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (requested_.exchange(true, std::memory_order_acq_rel)) return;
   }
   changed_.notify_all();
@@ -13,20 +13,20 @@ void Stop::request() {
 
 void Stop::fail(Error error) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!failure_ && !requested_.load(std::memory_order_relaxed)) failure_ = std::move(error);
   }
   request();
 }
 
 std::optional<Error> Stop::failure() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return failure_;
 }
 
 bool Stop::pause(std::chrono::nanoseconds time) const {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, time, [this] { return requested_.load(std::memory_order_relaxed); });
+  const Lock lock(mutex_);
+  return !changed_.wait_for(mutex_, time, [this] { return requested_.load(std::memory_order_relaxed); });
 }
 
 }  // namespace sluice

@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/result.hpp"
 
 namespace sluice {
@@ -30,9 +29,9 @@ class Stop {
 
  private:
   std::atomic<bool> requested_{false};
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::optional<Error> failure_;
+  mutable Mutex mutex_;
+  mutable Condition changed_;
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::vector<std::function<void()>> wakers_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/background.hpp"
+#include "base/guarded.hpp"
 
 namespace sluice {
 
@@ -10,9 +11,10 @@ struct Workers::State {
   explicit State(Hooks h) : hooks(std::move(h)) {}
 
   void run() {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [this] { return closed || (!waiting.empty() && active < limit); });
+      changed.wait(mutex,
+                   [this]() REQUIRES(mutex) { return closed || (!waiting.empty() && active < limit); });
       if (closed) break;
       ++active;
       std::pop_heap(waiting.begin(), waiting.end(), younger);
@@ -32,7 +34,7 @@ struct Workers::State {
     ended.notify_all();
   }
 
-  bool strike(Sample* sample) {
+  bool strike(Sample* sample) REQUIRES(mutex) {
     const auto at = std::find(table.begin(), table.end(), sample);
     if (at == table.end()) return false;
     *at = table.back();
@@ -43,12 +45,12 @@ struct Workers::State {
   static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
 
   Hooks hooks;
-  std::mutex mutex;
-  std::condition_variable changed, ended;
-  std::vector<Sample*> waiting;  // a heap, the oldest on top
-  std::vector<Sample*> table;    // in no order; as long as what is in flight
-  unsigned running = 0, active = 0, limit = 0;
-  bool closed = false;
+  Mutex mutex;
+  Condition changed, ended;
+  std::vector<Sample*> waiting GUARDED_BY(mutex);  // a heap, the oldest on top
+  std::vector<Sample*> table GUARDED_BY(mutex);    // in no order; as long as what is in flight
+  unsigned running GUARDED_BY(mutex) = 0, active GUARDED_BY(mutex) = 0, limit GUARDED_BY(mutex) = 0;
+  bool closed GUARDED_BY(mutex) = false;
 };
 
 Workers::Workers(unsigned threads, Hooks hooks)
@@ -66,7 +68,7 @@ unsigned Workers::start() {
 
 void Workers::add_thread() {
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     ++state_->running;
   }
   try {
@@ -75,7 +77,7 @@ void Workers::add_thread() {
       state->run();
     });
   } catch (...) {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     --state_->running;
     throw;
   }
@@ -88,7 +90,7 @@ unsigned Workers::resize(unsigned threads) {
     threads = static_cast<unsigned>(threads_.size());
   }
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->limit = threads;
   }
   state_->changed.notify_all();
@@ -97,7 +99,7 @@ unsigned Workers::resize(unsigned threads) {
 
 void Workers::submit(Sample* sample) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     if (state_->closed) return;
     state_->hooks.hold();
     state_->table.push_back(sample);
@@ -110,7 +112,7 @@ void Workers::submit(Sample* sample) {
 void Workers::cancel() {
   std::size_t settled = 0;
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->closed = true;
     state_->waiting.clear();
     settled = state_->table.size();
@@ -121,8 +123,9 @@ void Workers::cancel() {
 }
 
 bool Workers::join(std::chrono::milliseconds patience) {
-  std::unique_lock lock(state_->mutex);
-  const bool all = state_->ended.wait_for(lock, patience, [this] { return state_->running == 0; });
+  Lock lock(state_->mutex);
+  const bool all = state_->ended.wait_for(state_->mutex, patience,
+                                          [this]() REQUIRES(state_->mutex) { return state_->running == 0; });
   lock.unlock();
   for (std::thread& t : threads_) all ? t.join() : t.detach();
   threads_.clear();
@@ -130,7 +133,7 @@ bool Workers::join(std::chrono::milliseconds patience) {
 }
 
 std::size_t Workers::outstanding() const {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   return state_->table.size();
 }
 

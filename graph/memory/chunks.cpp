@@ -12,7 +12,7 @@ ChunkPool::ChunkPool(std::size_t chunks, Account& account, std::function<void()>
 }
 
 bool ChunkPool::try_grant(std::size_t chunks) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (total_ - granted_ < chunks) return false;
   account_.charge(chunks * chunk_bytes);
   granted_ += chunks;
@@ -22,7 +22,7 @@ bool ChunkPool::try_grant(std::size_t chunks) {
 void ChunkPool::give_back_credit(std::size_t chunks) {
   if (chunks == 0) return;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     account_.release(chunks * chunk_bytes);
     granted_ -= chunks;
   }
@@ -30,7 +30,7 @@ void ChunkPool::give_back_credit(std::size_t chunks) {
 }
 
 void ChunkPool::take(std::size_t chunks, std::vector<std::uint8_t*>& into) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (free_.size() < chunks) throw std::logic_error("chunk pool: more chunks taken than credit was granted");
   for (std::size_t i = 0; i < chunks; ++i) {
     into.push_back(free_.back());
@@ -42,7 +42,7 @@ void ChunkPool::give_back(std::vector<std::uint8_t*>& chunks) {
   const std::size_t count = chunks.size();
   if (count == 0) return;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     free_.insert(free_.end(), chunks.begin(), chunks.end());
     account_.release(count * chunk_bytes);
     granted_ -= count;
@@ -52,7 +52,7 @@ void ChunkPool::give_back(std::vector<std::uint8_t*>& chunks) {
 }
 
 std::size_t ChunkPool::granted() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return granted_;
 }
 

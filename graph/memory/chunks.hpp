@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "graph/memory/ledger.hpp"
 #include "graph/memory/mapping.hpp"
 
@@ -38,9 +38,9 @@ class ChunkPool {
   Account& account_;
   std::function<void()> on_credit_;
   Mapping memory_;
-  mutable std::mutex mutex_;
-  std::vector<std::uint8_t*> free_;
-  std::size_t granted_ = 0;
+  mutable Mutex mutex_;
+  std::vector<std::uint8_t*> free_ GUARDED_BY(mutex_);
+  std::size_t granted_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace sluice

@@ -17,7 +17,7 @@ SamplePool::SamplePool(std::size_t count, std::size_t chunks_each) : samples_(co
 }
 
 Sample* SamplePool::take() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (free_.empty()) return nullptr;
   Sample* sample = free_.back();
   free_.pop_back();
@@ -29,7 +29,7 @@ void SamplePool::give_back(Sample* sample) {
   sample->lane = false;
   sample->trouble.reset();
   sample->next_parked = nullptr;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   free_.push_back(sample);
 }
 

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/result.hpp"
 #include "graph/flow/ticket.hpp"
 #include "graph/memory/chunks.hpp"
@@ -54,8 +54,8 @@ class SamplePool {
 
  private:
   std::vector<Sample> samples_;
-  std::mutex mutex_;
-  std::vector<Sample*> free_;
+  Mutex mutex_;
+  std::vector<Sample*> free_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

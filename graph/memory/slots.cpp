@@ -31,12 +31,12 @@ void Slot::open(std::uint32_t places) {
 }
 
 void Slot::mark_bad(Bad bad) {
-  const std::lock_guard lock(bad_mutex_);
+  const Lock lock(bad_mutex_);
   bad_.push_back(std::move(bad));
 }
 
 std::vector<Bad> Slot::take_bad() {
-  const std::lock_guard lock(bad_mutex_);
+  const Lock lock(bad_mutex_);
   std::vector<Bad> taken = std::exchange(bad_, {});
   std::stable_sort(taken.begin(), taken.end(), [](const Bad& a, const Bad& b) { return a.place < b.place; });
   return taken;

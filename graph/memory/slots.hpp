@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "graph/memory/mapping.hpp"
 
 namespace sluice {
@@ -57,8 +57,8 @@ class Slot {
   std::uint64_t batch_ = 0;
   std::uint32_t places_ = 0;
   std::atomic<std::uint32_t> left_{0};
-  std::mutex bad_mutex_;
-  std::vector<Bad> bad_;
+  Mutex bad_mutex_;
+  std::vector<Bad> bad_ GUARDED_BY(bad_mutex_);
 };
 
 // The right to read a filled slot. Gives it back exactly once: by release(), or when it goes out of scope.

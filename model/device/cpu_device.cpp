@@ -1,8 +1,8 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
+#include "base/guarded.hpp"
 #include "model/device/cpu_memory.hpp"
 #include "model/device/cuda_device.hpp"
 #include "pch/torch.hpp"
@@ -90,9 +90,9 @@ Result<std::shared_ptr<Device>> make(const std::string& name, int index) {
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_device(const std::string& name, int index) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, int>, std::weak_ptr<Device>> opened;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<std::pair<std::string, int>, std::weak_ptr<Device>> opened GUARDED_BY(mutex);
+  const Lock lock(mutex);
   std::weak_ptr<Device>& known = opened[{name, index}];
   if (std::shared_ptr<Device> device = known.lock()) return device;
   Result<std::shared_ptr<Device>> device = make(name, index);

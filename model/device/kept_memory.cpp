@@ -30,7 +30,7 @@ KeptMemory::~KeptMemory() { munmap(base_, room_); }
 void* KeptMemory::allocate(std::size_t bytes) {
   if (bytes == 0 || bytes > room_) return nullptr;
   const std::size_t size = (bytes + page - 1) / page * page;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::size_t offset = cut(size);
   if (offset == nowhere) return nullptr;
   used_.emplace(offset, size);
@@ -42,7 +42,7 @@ void* KeptMemory::allocate(std::size_t bytes) {
 }
 
 void KeptMemory::free(void* block) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = used_.find(static_cast<std::size_t>(static_cast<std::uint8_t*>(block) - base_));
   usage_.in_use -= found->second;
   put(found->first, found->second, warm);
@@ -55,12 +55,12 @@ bool KeptMemory::owns(const void* block) const {
 }
 
 KeptMemory::Usage KeptMemory::usage() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return usage_;
 }
 
 void KeptMemory::mark() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   usage_.recent = usage_.in_use;
 }
 

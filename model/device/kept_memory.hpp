@@ -10,10 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
+
+#include "base/guarded.hpp"
 
 namespace sluice {
 
@@ -50,18 +51,19 @@ class KeptMemory {
   using Free = std::map<std::size_t, Extent>;  // by offset; no two neighbours of one kind
 
   KeptMemory(std::uint8_t* base, std::size_t room);
-  void put(std::size_t offset, std::size_t size, Kind kind);
-  Extent take(Free::iterator at);
-  [[nodiscard]] std::size_t cut(std::size_t size);
-  void give_back();
+  void put(std::size_t offset, std::size_t size, Kind kind) REQUIRES(mutex_);
+  Extent take(Free::iterator at) REQUIRES(mutex_);
+  [[nodiscard]] std::size_t cut(std::size_t size) REQUIRES(mutex_);
+  void give_back() REQUIRES(mutex_);
 
   std::uint8_t* const base_;
   const std::size_t room_;
-  mutable std::mutex mutex_;
-  Free free_;
-  std::set<std::pair<std::size_t, std::size_t>> by_size_[2];  // (size, offset) of `free_`, for each kind
-  std::unordered_map<std::size_t, std::size_t> used_;         // offset to size
-  Usage usage_;
+  mutable Mutex mutex_;
+  Free free_ GUARDED_BY(mutex_);
+  // (size, offset) of `free_`, for each kind
+  std::set<std::pair<std::size_t, std::size_t>> by_size_[2] GUARDED_BY(mutex_);
+  std::unordered_map<std::size_t, std::size_t> used_ GUARDED_BY(mutex_);  // offset to size
+  Usage usage_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

@@ -1,10 +1,10 @@
 #include "model/device/upload_ring.hpp"
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "base/guarded.hpp"
 
 namespace sluice {
 
@@ -15,7 +15,6 @@ struct Upload::Ring {
     std::shared_ptr<void> pixels, labels;
     std::unique_ptr<Device::Event> copied;    // the network may read
     std::unique_ptr<Device::Event> consumed;  // the copy may overwrite
-    bool busy = false;
   };
 
   Ring(std::shared_ptr<Device> d, const UploadOptions& o)
@@ -34,26 +33,27 @@ struct Upload::Ring {
     auto copied = device->make_event(), consumed = device->make_event();
     if (!copied) return copied.error();
     if (!consumed) return consumed.error();
-    slots.push_back(
-        {std::move(*pixels), std::move(*labels), std::move(*copied), std::move(*consumed), false});
+    slots.push_back({std::move(*pixels), std::move(*labels), std::move(*copied), std::move(*consumed)});
+    const Lock lock(mutex);
+    busy.push_back(false);
     return Done{};
   }
 
   // Null after stop().
   Slot* take() {
-    std::unique_lock lock(mutex);
-    freed.wait(lock, [&] { return stopped || !slots[next].busy; });
+    const Lock lock(mutex);
+    freed.wait(mutex, [&]() REQUIRES(mutex) { return stopped || !busy[next]; });
     if (stopped) return nullptr;
     Slot& slot = slots[next];
+    busy[next] = true;
     next = (next + 1) % slots.size();
-    slot.busy = true;
     return &slot;
   }
 
   void give_back(Slot& slot) {
     {
-      const std::lock_guard lock(mutex);
-      slot.busy = false;
+      const Lock lock(mutex);
+      busy[static_cast<std::size_t>(&slot - slots.data())] = false;
     }
     freed.notify_all();
   }
@@ -61,7 +61,7 @@ struct Upload::Ring {
   // Where the consumer could not tell when it is done with a slot, nothing may overwrite that any more.
   void fail(const Error& error) {
     {
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       if (!failure) failure = error;
       stopped = true;
     }
@@ -69,7 +69,7 @@ struct Upload::Ring {
   }
 
   Error why_stopped() {
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     return failure.value_or(Error{"upload", "", "stopped", ""});
   }
 
@@ -87,12 +87,13 @@ struct Upload::Ring {
   const std::shared_ptr<Device> device;
   const std::size_t max_bytes;
   const int max_count;
-  std::mutex mutex;
-  std::condition_variable freed;
-  bool stopped = false;
-  std::optional<Error> failure;
-  std::vector<Slot> slots;
-  std::size_t next = 0;  // slots are used in turn
+  std::vector<Slot> slots;  // as many as create() made
+  Mutex mutex;
+  Condition freed;
+  bool stopped GUARDED_BY(mutex) = false;
+  std::optional<Error> failure GUARDED_BY(mutex);
+  std::vector<bool> busy GUARDED_BY(mutex);  // of each slot
+  std::size_t next GUARDED_BY(mutex) = 0;    // slots are used in turn
 };
 
 Result<Upload> Upload::create(std::shared_ptr<Device> device, const UploadOptions& options) {
@@ -145,7 +146,7 @@ Result<DeviceBatch> Upload::put(HostBatch&& batch) {
 void Upload::stop() {
   if (!ring_) return;
   {
-    const std::lock_guard lock(ring_->mutex);
+    const Lock lock(ring_->mutex);
     ring_->stopped = true;
   }
   ring_->freed.notify_all();

@@ -1,11 +1,10 @@
 #include "model/ranks/heartbeat.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/printable.hpp"
 
 namespace sluice {
@@ -105,18 +104,18 @@ struct Heartbeat::State {
 
   void found(const std::optional<Error>& error) {
     if (!error) return;
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     if (!verdict) verdict = error;
     changed.notify_all();
   }
 
   void beat() {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     while (!stopping && !verdict) {
       lock.unlock();
       found(heart.beat(std::chrono::steady_clock::now()));
       lock.lock();
-      changed.wait_for(lock, interval, [&] { return stopping || verdict; });
+      changed.wait_for(mutex, interval, [&]() REQUIRES(mutex) { return stopping || verdict; });
     }
     beating = false;
     changed.notify_all();
@@ -124,15 +123,16 @@ struct Heartbeat::State {
 
   // Also the one that calls `lost`: the other thread may hang in the store.
   void guard() {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     while (!stopping) {
       if (verdict && lost) {
         const auto call = std::exchange(lost, nullptr);
+        const Error found = *verdict;
         lock.unlock();
-        call(*verdict);
+        call(found);
         lock.lock();
       }
-      changed.wait_for(lock, interval, [&] { return stopping || (verdict && lost); });
+      changed.wait_for(mutex, interval, [&]() REQUIRES(mutex) { return stopping || (verdict && lost); });
       if (stopping || verdict) continue;
       lock.unlock();
       found(heart.guard(std::chrono::steady_clock::now()));
@@ -142,11 +142,11 @@ struct Heartbeat::State {
 
   const std::chrono::milliseconds interval;
   Heart heart;
-  mutable std::mutex mutex;
-  mutable std::condition_variable changed;
-  std::optional<Error> verdict;
-  std::function<void(const Error&)> lost;
-  bool stopping = false, beating = true;
+  mutable Mutex mutex;
+  mutable Condition changed;
+  std::optional<Error> verdict GUARDED_BY(mutex);
+  std::function<void(const Error&)> lost GUARDED_BY(mutex);
+  bool stopping GUARDED_BY(mutex) = false, beating GUARDED_BY(mutex) = true;
   std::thread beats, guards;
 };
 
@@ -159,22 +159,24 @@ Heartbeat::Heartbeat(HeartOptions options, BeatStore store)
 Heartbeat::~Heartbeat() { stop(); }
 
 void Heartbeat::watch(std::function<void(const Error&)> lost) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->lost = std::move(lost);
   state_->changed.notify_all();
 }
 
 std::optional<Error> Heartbeat::verdict(std::chrono::milliseconds at_most) const {
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait_for(lock, at_most, [&] { return state_->stopping || state_->verdict; });
+  const Lock lock(state_->mutex);
+  state_->changed.wait_for(state_->mutex, at_most,
+                           [&]() REQUIRES(state_->mutex) { return state_->stopping || state_->verdict; });
   return state_->verdict;
 }
 
 void Heartbeat::stop() {
-  std::unique_lock lock(state_->mutex);
+  Lock lock(state_->mutex);
   if (std::exchange(state_->stopping, true)) return;
   state_->changed.notify_all();
-  const bool ended = state_->changed.wait_for(lock, 200ms, [&] { return !state_->beating; });
+  const bool ended = state_->changed.wait_for(state_->mutex, 200ms,
+                                              [&]() REQUIRES(state_->mutex) { return !state_->beating; });
   lock.unlock();
   const auto end = [](std::thread& thread, bool join) { join ? thread.join() : thread.detach(); };
   end(state_->beats, ended);

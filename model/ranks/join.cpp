@@ -1,11 +1,10 @@
 // How the ranks of a run find each other, within one limit for all of it.
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
+#include "base/guarded.hpp"
 #include "model/ranks/groups.hpp"
 #include "model/ranks/impl.hpp"
 #include "model/ranks/listener.hpp"
@@ -28,9 +27,9 @@ enum class Phase { reaching, gathering, connecting };
 // The rendezvous under way on a thread of its own: torch hangs where a peer says nothing, sleeps long between
 // its attempts, and cannot be told to stop.
 struct Joining {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<Status> ended;
+  Mutex mutex;
+  Condition changed;
+  std::optional<Status> ended GUARDED_BY(mutex);
   std::atomic<Phase> phase = Phase::reaching;
   std::atomic<bool> given_up = false;
 };
@@ -170,22 +169,22 @@ Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
   std::thread thread([impl, joining, deadline] {
     Status status = attempt(impl->options.place.secret, "rank " + std::to_string(impl->options.place.rank),
                             "", [&] { return join_all(*impl, *joining, deadline); });
-    const std::lock_guard lock(joining->mutex);
+    const Lock lock(joining->mutex);
     joining->ended = std::move(status);
     joining->changed.notify_all();
   });
 
   bool cut = false, answered = false;
-  std::unique_lock lock(joining->mutex);
-  const auto ended = [&] { return joining->ended.has_value(); };
-  if (!joining->changed.wait_until(lock, deadline + spare, ended)) {
+  Lock lock(joining->mutex);
+  const auto ended = [&]() REQUIRES(joining->mutex) { return joining->ended.has_value(); };
+  if (!joining->changed.wait_until(joining->mutex, deadline + spare, ended)) {
     // A connection that ends wakes who waits on it. Who tries again is cut off again.
     cut = true;
     joining->given_up = true;
     while (!ended() && Clock::now() < deadline + 2 * spare) {
       answered = answered || !connected_sockets(options.place.port).empty();
       shut_down(without(connected_sockets(), before));
-      joining->changed.wait_for(lock, 50ms, ended);
+      joining->changed.wait_for(joining->mutex, 50ms, ended);
     }
   }
   const bool over = ended(), late = Clock::now() >= deadline;

@@ -1,9 +1,8 @@
 #include "model/ranks/ranks.hpp"
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "base/guarded.hpp"
 #include "model/ranks/groups.hpp"
 #include "model/ranks/impl.hpp"
 #include "model/ranks/store.hpp"
@@ -23,9 +22,9 @@ constexpr std::chrono::milliseconds in_a_hurry = 10s;
 bool succeeds_within(std::chrono::milliseconds at_most, std::function<bool()> body,
                      const std::function<bool()>& hopeless) {
   struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool ended = false, answer = false;
+    Mutex mutex;
+    Condition changed;
+    bool ended GUARDED_BY(mutex) = false, answer GUARDED_BY(mutex) = false;
   };
   const auto state = std::make_shared<State>();
   std::thread thread([state, body = std::move(body)] {
@@ -35,14 +34,14 @@ bool succeeds_within(std::chrono::milliseconds at_most, std::function<bool()> bo
     } catch (const std::exception&) {
       // The store is gone: there is nobody to tell.
     }
-    const std::lock_guard lock(state->mutex);
+    const Lock lock(state->mutex);
     state->ended = true;
     state->answer = answer;
     state->changed.notify_all();
   });
   const auto deadline = Clock::now() + at_most;
-  std::unique_lock lock(state->mutex);
-  while (!state->ended && Clock::now() < deadline && !hopeless()) state->changed.wait_for(lock, 50ms);
+  Lock lock(state->mutex);
+  while (!state->ended && Clock::now() < deadline && !hopeless()) state->changed.wait_for(state->mutex, 50ms);
   const bool ended = state->ended, answer = state->answer;
   lock.unlock();
   ended ? thread.join() : thread.detach();

@@ -10,22 +10,22 @@
 namespace sluice {
 
 void ReduceTrace::name_parameters(std::vector<std::string> names) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   names_ = std::move(names);
 }
 
 void ReduceTrace::add(Event::Kind kind, std::size_t index) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   events_.push_back({kind, index, std::chrono::steady_clock::now()});
 }
 
 std::vector<ReduceTrace::Event> ReduceTrace::take() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return std::exchange(events_, {});
 }
 
 Status ReduceTrace::write(const std::filesystem::path& path, int rank) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   using Microseconds = std::chrono::duration<double, std::micro>;
   nlohmann::json list = nlohmann::json::array();
   const auto name_row = [&](std::size_t row, const std::string& name) {

@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/result.hpp"
 
 namespace sluice {
@@ -28,9 +28,9 @@ class ReduceTrace {
   Status write(const std::filesystem::path& path, int rank) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> names_;
-  std::vector<Event> events_;
+  mutable Mutex mutex_;
+  std::vector<std::string> names_ GUARDED_BY(mutex_);
+  std::vector<Event> events_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/guarded.hpp"
+
 namespace sluice {
 
 Nanoseconds SharedBandwidth::through(std::size_t bytes, Nanoseconds now) {
@@ -12,12 +14,12 @@ Nanoseconds SharedBandwidth::through(std::size_t bytes, Nanoseconds now) {
 
 Stages slowed(Stages stages, const StorageSpeed& speed) {
   struct Shared {
-    std::mutex mutex;
-    SharedBandwidth bandwidth;
+    explicit Shared(SharedBandwidth b) : bandwidth(b) {}
+    Mutex mutex;
+    SharedBandwidth bandwidth GUARDED_BY(mutex);
   };
   std::shared_ptr<Shared> shared;
-  if (speed.megabytes_per_s > 0)
-    shared = std::shared_ptr<Shared>(new Shared{{}, SharedBandwidth(speed.megabytes_per_s)});
+  if (speed.megabytes_per_s > 0) shared = std::make_shared<Shared>(SharedBandwidth(speed.megabytes_per_s));
   const std::chrono::nanoseconds latency(static_cast<Nanoseconds>(speed.latency_ms * 1e6));
   const auto wait = [latency](const Stop& stop) {
     if (latency.count() > 0) stop.pause(latency);
@@ -37,7 +39,7 @@ Stages slowed(Stages stages, const StorageSpeed& speed) {
     if (shared && size > 0) {
       Nanoseconds through = 0;
       {
-        const std::lock_guard lock(shared->mutex);
+        const Lock lock(shared->mutex);
         through = shared->bandwidth.through(size, now_ns());
       }
       stop.pause(std::chrono::nanoseconds(through - now_ns()));

@@ -2,8 +2,6 @@
 // that reads it, and a bandwidth that all reads share, first come, first served.
 #pragma once
 
-#include <mutex>
-
 #include "graph/flow/stages.hpp"
 
 namespace sluice {

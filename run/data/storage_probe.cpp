@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <thread>
 
 #include "base/files/regular.hpp"
+#include "base/guarded.hpp"
 
 namespace sluice {
 namespace {
@@ -64,17 +64,20 @@ OneFile read_one(const std::string& path, std::vector<char>& buffer) {
 
 ReadFigures read_files(std::span<const std::string> files, unsigned in_flight,
                        std::chrono::milliseconds limit) {
-  ReadFigures figures;
-  figures.in_flight = std::max(in_flight, 1u);
-  std::vector<double> times;
-  std::mutex mutex;
+  struct {
+    Mutex mutex;
+    ReadFigures figures GUARDED_BY(mutex);
+    std::vector<double> times GUARDED_BY(mutex);
+  } all;
+  in_flight = std::max(in_flight, 1u);
   std::atomic<std::size_t> next{0};
   const auto begin = Clock::now();
   const auto body = [&] {
     std::vector<char> buffer(1 << 20);
     for (std::size_t i; Clock::now() - begin < limit && (i = next++) < files.size();) {
       const OneFile one = read_one(files[i], buffer);
-      const std::lock_guard lock(mutex);
+      const Lock lock(all.mutex);
+      ReadFigures& figures = all.figures;
       if (one.error != 0) {
         ++figures.failed;
         if (!figures.failure)
@@ -86,18 +89,21 @@ ReadFigures read_files(std::span<const std::string> files, unsigned in_flight,
       figures.bytes += one.bytes;
       figures.cached += one.found == Found::in_memory && one.bytes > 0;
       figures.unknown += one.found == Found::not_told;
-      times.push_back(one.ms);
+      all.times.push_back(one.ms);
     }
   };
   {
     std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < figures.in_flight; ++i) threads.emplace_back(body);
+    for (unsigned i = 0; i < in_flight; ++i) threads.emplace_back(body);
   }
+  const Lock lock(all.mutex);
+  ReadFigures figures = std::move(all.figures);
+  figures.in_flight = in_flight;
   figures.seconds = ms_since(begin) / 1e3;
-  if (!times.empty()) {
-    std::ranges::sort(times);
-    figures.median_ms = times[times.size() / 2];
-    figures.slowest_ms = times.back();
+  if (!all.times.empty()) {
+    std::ranges::sort(all.times);
+    figures.median_ms = all.times[all.times.size() / 2];
+    figures.slowest_ms = all.times.back();
   }
   return figures;
 }

@@ -10,13 +10,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
 #include "base/files/regular.hpp"
+#include "base/files/write.hpp"
+#include "base/guarded.hpp"
 #include "run/data/synth_image.hpp"
 
 namespace sluice {
@@ -46,16 +47,11 @@ std::string content(const fs::path& file) {
 }
 
 bool write_and_close(int file, const char* bytes, std::size_t size) {
-  ssize_t put = 0;
-  for (; size > 0; bytes += put, size -= static_cast<std::size_t>(put)) {
-    do put = ::write(file, bytes, size);
-    while (put < 0 && errno == EINTR);
-    if (put > 0) continue;
-    const int error = put < 0 ? errno : ENOSPC;
-    ::close(file);
-    return errno = error, false;
-  }
-  return ::close(file) == 0;  // some file systems tell of a failed write only here
+  const bool written = write_all(file, std::string_view(bytes, size)) == size;
+  const int error = errno;
+  const bool closed = ::close(file) == 0;  // some file systems tell of a failed write only here
+  if (!written) errno = error;
+  return written && closed;
 }
 
 // Under another name first, so that a file that is there is whole. What has that name is taken away and not
@@ -120,17 +116,19 @@ Status make_images(const SynthOptions& o, const fs::path& root, const SynthProgr
         return failed(root, "cannot make its folders: " + error.message());
 
   std::atomic<std::int64_t> next{0};
-  std::mutex mutex;
-  std::int64_t done = 0;
-  std::optional<Error> first;
+  struct {
+    Mutex mutex;
+    std::int64_t done GUARDED_BY(mutex) = 0;
+    std::optional<Error> first GUARDED_BY(mutex);
+  } so_far;
   const auto work = [&] {
     for (std::int64_t i = next++; i < total; i = next++) {
       Status made = make_image(o, job_at(o, i), root);
-      const std::lock_guard lock(mutex);
-      if (!made && !first) first = made.error();
-      if (first) return;
-      ++done;
-      if (progress) progress(done, total);
+      const Lock lock(so_far.mutex);
+      if (!made && !so_far.first) so_far.first = made.error();
+      if (so_far.first) return;
+      ++so_far.done;
+      if (progress) progress(so_far.done, total);
     }
   };
   {
@@ -138,19 +136,20 @@ Status make_images(const SynthOptions& o, const fs::path& root, const SynthProgr
     for (int i = 1; i < o.threads; ++i) helpers.emplace_back(work);
     work();
   }
-  if (first) return *first;
+  const Lock lock(so_far.mutex);
+  if (so_far.first) return *so_far.first;
   return Done{};
 }
 
 // An open folder with an exclusive lock, which ends with the object (or the process).
-class Lock {
+class FolderLock {
  public:
-  static Result<Lock> take(const fs::path& folder) {
+  static Result<FolderLock> take(const fs::path& folder) {
     for (;;) {
       std::error_code error;
       if (fs::create_directories(folder, error); error)
         return failed(folder, "cannot be made: " + error.message());
-      Lock lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      FolderLock lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (lock.descriptor_ < 0 && errno == ENOENT) continue;
       if (lock.descriptor_ < 0 || ::flock(lock.descriptor_, LOCK_EX) != 0)
         return failed(folder, std::string("cannot be locked: ") + std::strerror(errno));
@@ -163,11 +162,11 @@ class Lock {
     }
   }
 
-  explicit Lock(int descriptor) : descriptor_(descriptor) {}
-  Lock(Lock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  ~Lock() {
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   [[nodiscard]] bool flush() const { return ::syncfs(descriptor_) == 0; }
@@ -213,7 +212,7 @@ Status synth(const SynthOptions& options, const SynthProgress& progress) {
     if (found == Found::other) return occupied(dir);
     return Done{};
   }
-  auto lock = Lock::take(partial);
+  auto lock = FolderLock::take(partial);
   if (!lock) return lock.error();
   std::error_code error;
   if (const Found found = look(dir, wanted); found != Found::nothing) {

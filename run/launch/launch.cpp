@@ -16,6 +16,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/files/write.hpp"
 #include "base/process/prefixed_lines.hpp"
 #include "model/ranks/listener.hpp"
 

@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "run/session/ending.hpp"
 
 namespace sluice {
@@ -23,7 +22,7 @@ struct RankWatch::State {
   explicit State(Tell t) : tell(std::move(t)) {}
 
   void leave_it_to_main() {
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     stop = nullptr;
     ending = true;
     changed.notify_all();
@@ -32,8 +31,8 @@ struct RankWatch::State {
   // On the heartbeat's thread; true if a run was there to be ended. Before the run, main may be anywhere, in
   // a long scan of the data for one: it gets a moment to find out by itself.
   bool lost(const Error& error) {
-    std::unique_lock lock(mutex);
-    const bool heard = changed.wait_for(lock, 2s, [&] { return ending || stop; });
+    const Lock lock(mutex);
+    const bool heard = changed.wait_for(mutex, 2s, [&]() REQUIRES(mutex) { return ending || stop; });
     if (stop) {
       stop->fail(error);
       return true;
@@ -44,7 +43,7 @@ struct RankWatch::State {
   }
 
   void end_soon() {
-    const std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     if (std::exchange(timed, true)) return;
     std::thread([tell = tell] {
       std::this_thread::sleep_for(to_end);
@@ -54,11 +53,11 @@ struct RankWatch::State {
   }
 
   const Tell tell;
-  std::mutex mutex;
-  std::condition_variable changed;
-  Stop* stop = nullptr;
-  bool ending = false;  // main's thread is on its way out
-  bool told = false, timed = false;
+  Mutex mutex;
+  Condition changed;
+  Stop* stop GUARDED_BY(mutex) = nullptr;
+  bool ending GUARDED_BY(mutex) = false;  // main's thread is on its way out
+  bool told GUARDED_BY(mutex) = false, timed GUARDED_BY(mutex) = false;
 };
 
 RankWatch::RankWatch(std::shared_ptr<Ranks> ranks, Tell tell)
@@ -74,7 +73,7 @@ RankWatch::RankWatch(std::shared_ptr<Ranks> ranks, Tell tell)
 RankWatch::~RankWatch() { state_->leave_it_to_main(); }
 
 void RankWatch::watch(Stop& stop) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->stop = &stop;
   state_->changed.notify_all();
 }
@@ -84,7 +83,7 @@ void RankWatch::release() { state_->leave_it_to_main(); }
 void RankWatch::failed(const Error& why) {
   if (!ranks_) return;
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->ending = true;
     state_->changed.notify_all();
     if (std::exchange(state_->told, true)) return;

@@ -14,8 +14,7 @@ namespace {
 // and for a while there is no `last`.
 void keep_previous(const fs::path& folder) {
   const fs::path last = folder / "last.ckpt", previous = folder / "previous.ckpt";
-  std::error_code ignored;  // mostly there is no `last` yet
-  if (!link_file(last, previous)) fs::rename(last, previous, ignored);
+  if (!link_file(last, previous)) (void)move_file(last, previous);  // mostly there is no `last` yet
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-#include <span>
+#include <cerrno>
+#include <cstring>
 
 #include "base/files/durable.hpp"
 #include "base/printable.hpp"
@@ -83,10 +84,8 @@ Status begin_fork(RunStart& start, const RunFacts& o, const BatchPlan& next) {
   return Done{};
 }
 
-Status write_config(const fs::path& run, const std::string& config, const std::string& origin) {
-  const std::string text = "# " + version_text() + "\n" + (origin.empty() ? "" : origin + "\n") + config;
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  return replace_file("run folder", run / "config.toml", {&part, 1});
+std::string headed(const std::string& config, const std::string& origin) {
+  return "# " + version_text() + "\n" + (origin.empty() ? "" : origin + "\n") + config;
 }
 
 // So that its config.toml goes on with this folder.
@@ -132,12 +131,11 @@ Status stage_fork(RunStart& start, RunFacts& o, const fs::path& config_file) {
 }
 
 Status name_fork(RunStart& start, const RunFacts& o) {
-  std::error_code error;
-  fs::rename(start.staged, o.folder, error);
-  if (!error) return Done{};
+  if (move_file(start.staged, o.folder)) return Done{};
+  const std::string cause = std::strerror(errno);
   std::error_code ignored;
   fs::remove_all(start.staged, ignored);
-  return Error{"run folder", o.folder.string(), "cannot be given its name: " + error.message(),
+  return Error{"run folder", o.folder.string(), "cannot be given its name: " + cause,
                "choose another log.name"};
 }
 
@@ -164,7 +162,7 @@ Status open_start(RunStart& start, RunFacts& o, const fs::path& config_file) {
   std::error_code error;
   fs::create_directories(folder / "checkpoints", error);
   if (error) return Error{"run folder", (folder / "checkpoints").string(), error.message(), ""};
-  if (Status written = write_config(folder, o.config_text, origin); !written) return written;
+  if (Status written = write_config(folder, headed(o.config_text, origin)); !written) return written;
   return forks ? name_fork(start, o) : Status(Done{});
 }
 

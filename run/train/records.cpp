@@ -1,11 +1,13 @@
 #include "run/train/records.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/bounded_json.hpp"
 #include "base/files/append.hpp"
+#include "base/files/durable.hpp"
 #include "base/files/record_lines.hpp"
 
 namespace sluice {
@@ -96,7 +98,8 @@ Result<KeptRecords> cut_records(const fs::path& metrics, const RecordPosition& a
   Result<KeptRecords> kept = kept_records(metrics, at);
   if (!kept) return kept;
   std::error_code error;
-  if (fs::exists(metrics, error)) fs::resize_file(metrics, kept->bytes, error);
+  if (fs::exists(metrics, error) && !cut_file(metrics, kept->bytes))
+    error = std::error_code(errno, std::generic_category());
   if (error && error != std::errc::no_such_file_or_directory)
     return Error{"resume", metrics.string(), "cannot be cut back: " + error.message(), ""};
   if (kept->records == at.records) return kept;

@@ -13,6 +13,7 @@
 
 #include "base/files/durable.hpp"
 #include "base/files/record_lines.hpp"
+#include "base/files/write.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -154,8 +155,12 @@ Result<fs::path> make_run_folder(const Config& c, const fs::path& config_file) {
   return first_name(c, config_file, {}, [](const fs::path& folder, std::error_code& error) {
     if (!fs::create_directory(folder, error)) return false;
     fs::create_directory(folder / "checkpoints", error);
+    // A checkpoint that is on the disk is of no use in a folder that is not.
+    if (!error && (!sync_folder(folder) || !sync_folder_of(folder)))
+      error = std::error_code(errno, std::generic_category());
     if (!error) return true;
     std::error_code ignored;
+    fs::remove(folder / "checkpoints", ignored);
     fs::remove(folder, ignored);
     return false;
   });
@@ -173,6 +178,11 @@ Result<std::unique_ptr<Descriptor>> lock_run_folder(const fs::path& folder) {
     return Error{"run folder", folder.string(), "another process is writing to this run",
                  "wait for it or stop it"};
   return lock;  // held, unless the file system has no locks
+}
+
+Status write_config(const fs::path& run, const std::string& text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return replace_file("run folder", run / "config.toml", {&part, 1});
 }
 
 Result<fs::path> folder_to_resume(const std::string& what, const Config& c, const fs::path& config_file) {
@@ -250,9 +260,8 @@ Status set_aside(const fs::path& damaged) {
 Result<std::size_t> cut_lines(const fs::path& file, std::size_t lines) {
   const Result<Start> start = first_lines(file, lines);
   if (!start) return start.error();
-  std::error_code error;
-  if (!is_none(file)) fs::resize_file(file, start->bytes, error);
-  if (error) return Error{"resume", file.string(), error.message(), ""};
+  if (!is_none(file) && !cut_file(file, start->bytes))
+    return Error{"resume", file.string(), std::strerror(errno), ""};
   return start->lines;
 }
 

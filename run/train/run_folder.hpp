@@ -26,6 +26,9 @@ namespace sluice {
                                                          const std::filesystem::path& config_file,
                                                          const std::filesystem::path& origin);
 
+// Puts the resolved configuration into the run's folder, in place of what an earlier start has left there.
+Status write_config(const std::filesystem::path& run, const std::string& text);
+
 // Held while the run is on: two processes that write to one run would spoil it.
 [[nodiscard]] Result<std::unique_ptr<Descriptor>> lock_run_folder(const std::filesystem::path& folder);
 

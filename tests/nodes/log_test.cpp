@@ -88,6 +88,57 @@ TEST_CASE("many writers at once: all arrive, each in its own order") {
   }
 }
 
+TEST_CASE("records, messages and progress from many threads, and a close among them") {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> lines, text;
+    std::ostringstream screen;
+    std::atomic<int> put = 0, said = 0;
+    std::atomic<bool> closed = false;
+    Log log({.screen = &screen,
+             .terminal = true,
+             .capacity = 3,
+             .redraw = 1ms,
+             .plain = 1ms,
+             .metrics = into(lines),
+             .text = into(text),
+             .sync = []() -> Status { return Done{}; }});
+    std::vector<std::jthread> threads;
+    for (int w = 0; w < 2; ++w)
+      threads.emplace_back([&, w] {
+        for (int i = 0; !closed; ++i) log.put({.event = "train", .epoch = w, .step = i}), ++put;
+      });
+    threads.emplace_back([&] {
+      for (int i = 0; !closed; ++i) log.message(Level::info, "message " + std::to_string(i)), ++said;
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; !closed; ++i) {
+        log.progress({.label = "Epoch 0", .done = i, .total = 1 << 30});
+        if (i % 8 == 0) log.finish({.label = "Epoch 0", .done = i, .total = 1 << 30});
+        (void)log.sync(1ms);
+      }
+    });
+    threads.emplace_back([&] {
+      while (!closed) {
+        CHECK(log.waiting() <= 3);
+        CHECK(log.waited() >= 0ns);
+      }
+    });
+    REQUIRE(soon([&] { return put > 20 && said > 10; }));
+    CHECK(log.close());
+    closed = true;
+    threads.clear();
+    CHECK(lines.size() > 20);
+    std::array<std::int64_t, 2> next{};
+    for (const std::string& line : lines)
+      CHECK(step_of(line) == next[static_cast<std::size_t>(field(line, "epoch"))]++);
+    std::int64_t message = 0;
+    for (const std::string& line : text)
+      if (const auto at = line.find("message "); at != std::string::npos)
+        CHECK(line.substr(at) == "message " + std::to_string(message++));
+    CHECK(message > 10);
+  }
+}
+
 TEST_CASE("progress never waits, and only the newest state counts") {
   std::vector<std::string> text;
   std::counting_semaphore<> gate(0), inside(0);

@@ -81,6 +81,21 @@ missing_packages_without_root() {
   expect "files made" "$(ls)" $'bin\ncalls\nsetup\nsluice'
 }
 
+packages_of_the_long_tests() {
+  fresh
+  fake bin dpkg-query <<'END'
+for word; do case $word in -*|*Status*|clang) ;; *) echo "installed $word" ;; esac; done
+END
+  echo 'echo 1000' | fake bin id
+  echo 'exit 1' | fake bin sudo
+  ./sluice build </dev/null || return
+  local output status
+  output=$(./sluice test --long </dev/null 2>&1)
+  status=$?
+  expect status "$status" 2 || return
+  expect message "$output" "sluice: Debian packages are missing: clang. Installing them takes root; as root run: apt-get update && apt-get install --no-install-recommends clang"
+}
+
 missing_packages_with_root() {
   fresh
   without_two_packages
@@ -206,6 +221,7 @@ bad_options_are_refused() {
 }
 
 check "missing packages without root: named, status 2, nothing changed" missing_packages_without_root
+check "packages of the long tests: asked for by them alone" packages_of_the_long_tests
 check "missing packages with root: installed" missing_packages_with_root
 check "help needs no set-up" help_without_set_up
 check "first use builds and runs, from any folder and through a link" first_use_builds_and_runs

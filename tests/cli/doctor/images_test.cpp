@@ -2,20 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/image_counts.hpp"
+
 using namespace sluice;
-
-namespace {
-
-ImageSample counts(std::size_t looked_at, std::size_t bad, std::size_t whole) {
-  ImageSample s;
-  s.looked_at = looked_at;
-  s.bad = bad;
-  s.whole = whole;
-  s.first_bad = "x.JPEG: not a JPEG";
-  return s;
-}
-
-}  // namespace
+using test::counts;
 
 TEST_CASE("doctor, images: few bad ones warn, many fail, each split by itself") {
   using Verdict = Checklist::Verdict;

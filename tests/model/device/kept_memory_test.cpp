@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/random.hpp"
@@ -149,4 +151,45 @@ TEST_CASE("kept memory: says so where there is no room") {
   CHECK(memory->allocate(1) == nullptr);
   memory->free(all);
   CHECK(memory->allocate(1) != nullptr);
+}
+
+TEST_CASE("kept memory: many threads take and free blocks while others look; no two share a byte") {
+  const auto memory = KeptMemory::reserve(256 * MiB);
+  REQUIRE(memory);
+  std::atomic<int> spoilt = 0, beyond = 0, at_work = 4;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        Random random(5, 0, static_cast<std::uint64_t>(t), Purpose::synth);
+        std::vector<Block> blocks;
+        for (int i = 0; i < 1500; ++i) {
+          if (blocks.size() < 10 && random.below(2) == 0) {
+            const std::size_t size = 1 + random.below(i % 3 == 0 ? MiB : 64 * KiB);
+            auto* data = static_cast<std::uint8_t*>(memory->allocate(size));
+            if (data == nullptr) continue;
+            const auto mark = static_cast<std::uint8_t>(16 * t + i % 16);
+            data[0] = data[size - 1] = mark;
+            blocks.push_back({data, size, mark});
+          } else if (!blocks.empty()) {
+            const Block block = blocks[random.below(static_cast<std::uint32_t>(blocks.size()))];
+            std::erase_if(blocks, [&](const Block& b) { return b.data == block.data; });
+            spoilt += !intact(block);
+            memory->free(block.data);
+          }
+        }
+        for (const Block& block : blocks) spoilt += !intact(block), memory->free(block.data);
+        --at_work;
+      });
+    threads.emplace_back([&] {
+      while (at_work > 0) {
+        const KeptMemory::Usage usage = memory->usage();
+        beyond += usage.in_use + usage.kept > usage.peak + usage.peak / 8 || usage.recent > usage.peak;
+        memory->mark();
+      }
+    });
+  }
+  CHECK(spoilt == 0);
+  CHECK(beyond == 0);
+  CHECK(memory->usage().in_use == 0);
 }

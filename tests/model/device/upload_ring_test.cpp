@@ -221,3 +221,60 @@ TEST_CASE("upload ring: upload, step and device on threads of their own") {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     CHECK(std::ranges::all_of(outputs[i], [&](float v) { return v == static_cast<float>(i % 200); }));
 }
+
+TEST_CASE("upload ring: stopped while upload, step and device are at work; each host slot comes back once") {
+  const test::Watchdog watchdog("upload ring");
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    auto device = std::make_shared<RecordingDevice>();
+    std::deque<HostSlot> host(64);  // outlives the copies from it
+    std::atomic<int> given = 0;
+    {
+      auto upload = Upload::create(device, {images, side, 2});
+      REQUIRE(upload);
+      std::mutex mutex;
+      std::deque<DeviceBatch> ahead;
+      std::atomic<bool> over = false, uploaded = false;
+      std::vector<float> output(values);
+      std::jthread works([&] {
+        while (!over)
+          if (!device->run_one()) std::this_thread::yield();
+      });
+      std::jthread uploads([&] {
+        for (HostSlot& slot : host) {
+          auto put = upload->put(slot.give(++given));
+          if (!put) break;
+          const std::lock_guard lock(mutex);
+          ahead.push_back(std::move(*put));
+        }
+        uploaded = true;
+      });
+      std::jthread steps([&] {
+        for (;;) {
+          std::optional<DeviceBatch> batch;
+          const bool last = uploaded;
+          {
+            const std::lock_guard lock(mutex);
+            if (!ahead.empty()) batch = std::move(ahead.front()), ahead.pop_front();
+          }
+          if (!batch && last) break;
+          if (!batch) continue;
+          batch->wait();
+          (void)device->convert({batch->pixels, output.data(), Output::fp32, images, side, plain, {}});
+          batch->release();
+        }
+      });
+      while (given < round && !uploaded) std::this_thread::yield();
+      upload->stop();
+      uploads.join();
+      steps.join();
+      over = true;
+      works.join();
+      CHECK_FALSE(upload->put(host.back().give(1)));
+      device->run_all();
+    }
+    CHECK(device->errors().empty());
+    const int all = given;
+    for (int i = 0; i < all && i < 63; ++i) CHECK(host[static_cast<std::size_t>(i)].released == 1);
+  }
+}

@@ -217,3 +217,34 @@ TEST_CASE("heartbeat: two with threads, one stops: the other is told of it, also
   CHECK(told.get_future().get() == "rank 0 (alpha)");
   second.stop();
 }
+
+TEST_CASE(
+    "heartbeat: many threads ask and set who is told while a rank is lost; all hear the same, one once") {
+  const test::Watchdog watchdog("heartbeat");
+  for (int round = 0; round < 3; ++round) {
+    const auto store = std::make_shared<FakeStore>(2);
+    auto first =
+        std::make_unique<Heartbeat>(HeartOptions{0, {"alpha", "beta"}, "rank 0 (alpha)", 120ms}, over(store));
+    std::atomic<int> told = 0, same = 0, asked = 0;
+    {
+      Heartbeat second({1, {"alpha", "beta"}, "rank 0 (alpha)", 120ms}, over(store));
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&, t] {
+          std::optional<Error> found;
+          while (!(found = second.verdict(t == 0 ? 0ms : 1ms))) ++asked;
+          same += found->subject == "rank 0 (alpha)";
+        });
+      threads.emplace_back([&] {
+        while (!second.verdict()) second.watch(nullptr);
+        second.watch([&](const Error& error) { told += error.subject == "rank 0 (alpha)"; });
+      });
+      while (asked < 100 && !second.verdict()) std::this_thread::yield();
+      first.reset();
+      threads.clear();
+      while (told == 0) std::this_thread::yield();
+      CHECK(same == 3);
+    }
+    CHECK(told == 1);
+  }
+}

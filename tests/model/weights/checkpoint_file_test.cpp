@@ -10,36 +10,24 @@
 
 #include "base/checksum.hpp"
 
-#include "tests/support/folder.hpp"
+#include "tests/support/crash_disk.hpp"
+#include "tests/support/snapshots.hpp"
 
 using namespace sluice;
+using test::read_text;
 using test::TemporaryFolder;
+using test::write_file;
 namespace fs = std::filesystem;
 
 namespace {
 
 Snapshot sample() {
-  Snapshot snapshot;
-  snapshot.arch = "resnet18";
-  snapshot.classes = 10;
+  Snapshot snapshot = test::filled({{"model.a", "f32", {2, 3}},
+                                    {"model.b", "i64", {}},
+                                    {"momentum.a", "bf16", {5}},
+                                    {"empty", "f32", {0, 4}}});
   snapshot.state = {{"epoch", 3}, {"phase", "train"}, {"loss", 0.1}};
-  int next = 1;
-  for (auto& [name, dtype, shape] : {std::tuple{"model.a", "f32", std::vector<std::int64_t>{2, 3}},
-                                     std::tuple{"model.b", "i64", std::vector<std::int64_t>{}},
-                                     std::tuple{"momentum.a", "bf16", std::vector<std::int64_t>{5}},
-                                     std::tuple{"empty", "f32", std::vector<std::int64_t>{0, 4}}})
-    for (std::byte& byte : snapshot.add(name, dtype, shape)) byte = static_cast<std::byte>(next++ * 41);
   return snapshot;
-}
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void spill(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 std::string refusal(const fs::path& path) {
@@ -80,7 +68,7 @@ TEST_CASE("checkpoint file: any flipped bit, any cut and any extra byte is refus
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
-  const std::string sound = slurp(path);
+  const std::string sound = read_text(path);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   for (std::size_t bit = 0; bit < 8 * sound.size(); ++bit) {
     const auto put = [&](int byte) {
@@ -92,17 +80,17 @@ TEST_CASE("checkpoint file: any flipped bit, any cut and any extra byte is refus
   }
   REQUIRE(refusal(path).empty());
   for (std::size_t size = 0; size < sound.size(); ++size) {
-    spill(path, sound.substr(0, size));
+    write_file(path, sound.substr(0, size));
     if (!has(refusal(path), "too short"))
       FAIL("a cut at " << size << " was not called too short: " << refusal(path));
   }
-  spill(path, sound + "x");
+  write_file(path, sound + "x");
   CHECK(has(refusal(path), "too long"));
   std::string damaged = sound;
   damaged[sound.size() - 40] ^= 1;
-  spill(path, damaged);
+  write_file(path, damaged);
   CHECK(has(refusal(path), "checksum"));
-  spill(path, std::string(1000, 'j'));
+  write_file(path, std::string(1000, 'j'));
   CHECK(has(refusal(path), "not a checkpoint"));
   CHECK(has(refusal(folder.path() / "none.ckpt"), "No such file"));
 }
@@ -112,7 +100,7 @@ TEST_CASE("checkpoint file: a header that lies is refused even with a fitting ch
   const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
   const auto rewrite = [&](const std::string& from, const std::string& to) {
-    std::string bytes = slurp(path);
+    std::string bytes = read_text(path);
     REQUIRE(from.size() == to.size());
     bytes.replace(bytes.find(from), from.size(), to);
     bytes.resize(bytes.size() - 8);
@@ -121,7 +109,7 @@ TEST_CASE("checkpoint file: a header that lies is refused even with a fitting ch
     const std::uint64_t value = sum.value();
     bytes.append(reinterpret_cast<const char*>(&value), 8);
     const fs::path changed = folder.path() / "changed.ckpt";
-    spill(changed, bytes);
+    write_file(changed, bytes);
     return refusal(changed);
   };
   CHECK(rewrite("\"i64\"", "\"i64\"").empty());
@@ -136,14 +124,34 @@ TEST_CASE("checkpoint file: a full disk is an error that names file and cause, a
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "last.ckpt";
   REQUIRE(write_checkpoint(sample(), path));
-  const std::string before = slurp(path);
+  const std::string before = read_text(path);
   fs::create_symlink("/dev/full", path.string() + ".partial");
   const Status status = write_checkpoint(sample(), path);
   REQUIRE_FALSE(status);
   CHECK(has(status.error().text(), path.string()));
   CHECK(has(status.error().text(), "No space left"));
   CHECK_FALSE(fs::is_symlink(path.string() + ".partial"));
-  CHECK(slurp(path) == before);
+  CHECK(read_text(path) == before);
+}
+
+TEST_CASE("checkpoint file: a crash at any moment leaves the old or the new one, and both can be read") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "last.ckpt";
+  Snapshot snapshot = sample();
+  REQUIRE(write_checkpoint(snapshot, path));
+  snapshot.state["epoch"] = 4;
+  test::CrashDisk disk(folder.path());
+  REQUIRE(write_checkpoint(snapshot, path));
+  CHECK(disk.unsafe().empty());
+  int old = 0;
+  disk.each_crash([&](const fs::path& left, bool over, const std::string& when) {
+    CAPTURE(when);
+    const auto read = read_checkpoint(left / "last.ckpt");
+    REQUIRE_MESSAGE(read, read.error().text());
+    old += read->state["epoch"] == 3;
+    CHECK((read->state["epoch"] == 4 || (!over && read->state["epoch"] == 3)));
+  });
+  CHECK(old > 0);
 }
 
 TEST_CASE("checkpoint file: a write that stops short is an error and leaves nothing behind") {

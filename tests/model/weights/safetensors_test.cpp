@@ -4,7 +4,8 @@
 
 #include <cstring>
 
-#include "tests/support/folder.hpp"
+#include "tests/support/crash_disk.hpp"
+#include "tests/support/snapshots.hpp"
 
 using namespace sluice;
 using test::read_text;
@@ -15,16 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 Snapshot sample() {
-  Snapshot snapshot;
-  snapshot.arch = "resnet18";
-  snapshot.classes = 10;
-  int next = 1;
-  for (auto& [name, dtype, shape] : {std::tuple{"a", "bf16", std::vector<std::int64_t>{5}},
-                                     std::tuple{"b", "f32", std::vector<std::int64_t>{2, 3}},
-                                     std::tuple{"c", "i64", std::vector<std::int64_t>{}},
-                                     std::tuple{"empty", "f32", std::vector<std::int64_t>{0, 4}}})
-    for (std::byte& byte : snapshot.add(name, dtype, shape)) byte = static_cast<std::byte>(next++ * 41);
-  return snapshot;
+  return test::filled({{"a", "bf16", {5}}, {"b", "f32", {2, 3}}, {"c", "i64", {}}, {"empty", "f32", {0, 4}}});
 }
 
 // What the file must look like, from its header's text and its tensors' bytes.
@@ -142,6 +134,22 @@ TEST_CASE("safetensors: no flipped byte of the header, no cut and no other file 
   CHECK(has(refusal(path), "18446744073709551615 bytes"));
   CHECK(has(refusal(folder / "none.safetensors"), "No such file"));
   CHECK(has(refusal(folder.path()), "cannot be opened"));
+}
+
+TEST_CASE("safetensors: a crash at any moment leaves the old or the new file, and both can be read") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "w.safetensors";
+  REQUIRE(write_safetensors(test::filled({{"a", "f32", {2, 3}}}), path));
+  const std::string old = read_text(path);
+  test::CrashDisk disk(folder.path());
+  REQUIRE(write_safetensors(sample(), path));
+  CHECK(disk.unsafe().empty());
+  disk.each_crash([&](const fs::path& left, bool over, const std::string& when) {
+    CAPTURE(when);
+    const auto read = read_safetensors(left / "w.safetensors");
+    REQUIRE_MESSAGE(read, read.error().text());
+    CHECK((read->tensors.size() == 4 || (!over && read_text(left / "w.safetensors") == old)));
+  });
 }
 
 TEST_CASE("safetensors: a full disk is an error that names the file") {

@@ -6,7 +6,7 @@
 
 #include "model/weights/safetensors.hpp"
 #include "model/weights/torch_file.hpp"
-#include "tests/support/folder.hpp"
+#include "tests/support/crash_disk.hpp"
 
 using namespace sluice;
 using test::read_text;
@@ -52,7 +52,12 @@ TEST_CASE("weights: written for Python and read back, the network's tensors alon
   for (const char* name : {"w.safetensors", "w.pt", "w.pth"}) {
     CAPTURE(name);
     const fs::path path = folder / name;
-    REQUIRE(write_weights(checkpoint(true), false, path));
+    {
+      const test::CrashDisk disk(folder.path());
+      REQUIRE(write_weights(checkpoint(true), false, path));
+      CHECK(disk.calls().back() == "sync .");
+      CHECK(disk.unsafe().empty());
+    }
     auto read = read_weights(path);
     REQUIRE(read);
     CHECK(read->source == path.string());

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/folder.hpp"
+#include "tests/support/image_counts.hpp"
 #include "tests/support/jpegs.hpp"
 
 using namespace sluice;
@@ -32,15 +33,6 @@ struct Trees {
   TemporaryFolder folder;
   DataPathOptions options;
 };
-
-ImageSample counts(std::size_t looked_at, std::size_t bad, std::size_t whole) {
-  ImageSample s;
-  s.looked_at = looked_at;
-  s.bad = bad;
-  s.whole = whole;
-  s.first_bad = "x.JPEG: not a JPEG";
-  return s;
-}
 
 }  // namespace
 
