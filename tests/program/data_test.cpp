@@ -64,6 +64,20 @@ TEST_CASE("show: a bad image is told, and a file that cannot be written") {
   CHECK(has(nowhere.err, "No such file"));
 }
 
+TEST_CASE("show: storage that fails is a failure of the run, not of its words") {
+  const Place place;
+  const Ended ended =
+      run_program({"/usr/bin/env", std::string("LD_PRELOAD=") + SLUICE_FAILING_FILES, "SLUICE_FAIL_CALL=open",
+                   "SLUICE_FAIL_PATH=val/ant/11.JPEG", "SLUICE_FAIL_ERRNO=" + std::to_string(EIO),
+                   std::getenv("SLUICE_BINARY"), "show", "tiny.toml", "--split", "val", "--npy", "a.npy"},
+                  place.folder.path());
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  CHECK(has(ended.err, "val/ant/11.JPEG: "));
+  CHECK(ended.out.empty());
+  CHECK_FALSE(std::filesystem::exists(place.folder / "a.npy"));
+}
+
 TEST_CASE("bench data: figures of both, for a set smaller than a batch too") {
   const Place place;
   for (const char* batch : {"5", "64"}) {
