@@ -26,8 +26,7 @@ struct Shown {
 
 Result<Shown> make_batch(const Config& config, const std::shared_ptr<const DataSets>& sets,
                          const ShowArguments& asked) {
-  Result<RunPlan> plan =
-      plan_run(config, this_machine(), "cuda", sets->train.index_bytes() + sets->val.index_bytes());
+  Result<RunPlan> plan = plan_run(config, this_machine(), "cuda", sets->index_bytes());
   if (!plan) return plan.error();
   const Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
   if (!sequence) return sequence.error();
@@ -167,7 +166,7 @@ int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
   const auto sets = std::make_shared<const DataSets>(std::move(*scanned));
   const Result<Shown> shown = make_batch(*config, sets, asked);
   if (!shown) return refuse(shown.error(), exit_usage);
-  const std::vector<std::string>& classes = sets->train.class_names();
+  const std::vector<std::string>& classes = sets->train->class_names();
   if (Status written = write_files(*shown, classes, asked); !written)
     return refuse(written.error(), exit_failed);
   describe(*config, *shown, classes, asked);

@@ -60,16 +60,15 @@ class DataBenchmark {
     data_.plan.pipeline.batches = batches;
     Sampler sampler(data_.sequence, 0);
     for (std::uint64_t i = 0; i < batches * data_.plan.pipeline.batch; ++i)
-      files_.push_back(data_.sets->train.path(sampler.next()->index % data_.images));
+      items_.push_back(sampler.next()->index % data_.images);
   }
 
-  [[nodiscard]] std::size_t images() const { return files_.size(); }
+  [[nodiscard]] std::size_t images() const { return items_.size(); }
   [[nodiscard]] std::size_t ledger_peak() const { return ledger_peak_; }
   [[nodiscard]] std::uint64_t bad() const { return bad_; }
   [[nodiscard]] PixelDifference difference() const {
-    const std::size_t some = std::min<std::size_t>(files_.size(), 300);
-    return pixel_difference({files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(some)},
-                            data_.plan.data);
+    const std::size_t some = std::min<std::size_t>(items_.size(), 300);
+    return pixel_difference(train(), std::span(items_).first(some), data_.plan.data);
   }
 
   Round full_decode() {
@@ -79,7 +78,8 @@ class DataBenchmark {
       for (unsigned i = 0; i < threads_; ++i)
         all.emplace_back([&] {
           FullDecoder decoder;
-          for (std::size_t at = next++; at < files_.size(); at = next++) bad += !decoder.decode(files_[at]);
+          for (std::size_t at = next++; at < items_.size(); at = next++)
+            bad += !decoder.decode(train(), items_[at]);
         });
       for (std::thread& t : all) t.join();
       bad_ = bad;
@@ -128,6 +128,8 @@ class DataBenchmark {
   }
 
  private:
+  [[nodiscard]] const Source& train() const { return *data_.sets->train; }
+
   template <class Body>
   static Round timed(Body&& body) {
     const double cpu = cpu_seconds();
@@ -142,7 +144,7 @@ class DataBenchmark {
     Sampler sampler(data_.sequence, 0);
     const Stop stop;
     const Round round = timed([&] {
-      for (const std::string& path : files_) {
+      for (const std::size_t item : items_) {
         const Ticket t = *sampler.next();
         std::size_t bytes = 0;
         const auto place = [&](std::size_t size, std::vector<iovec>& where) {
@@ -150,16 +152,16 @@ class DataBenchmark {
           where.push_back({file.data(), bytes = size});
           return true;
         };
-        if (read_file(path, data_.plan.data.read, place, stop).kind == Outcome::Kind::done)
+        if (train().fetch(item, data_.plan.data.read, place, stop).kind == Outcome::Kind::done)
           body(t, {file.data(), bytes});
       }
     });
-    return 1e3 * round.cpu / static_cast<double>(files_.size());
+    return 1e3 * round.cpu / static_cast<double>(items_.size());
   }
 
   DataOnly data_;
   unsigned threads_;
-  std::vector<std::string> files_;  // as the sampler gives them
+  std::vector<std::size_t> items_;  // as the sampler gives them
   std::size_t ledger_peak_ = 0;
   std::uint64_t bad_ = 0;
 };

@@ -188,19 +188,21 @@ Result<DataSets> scan_data(const Config& c) {
   options.per_class = 0;
   Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), options);
   if (!val) return val.error();
-  return DataSets{std::move(*train), std::move(*val)};
+  return DataSets{std::make_shared<ImageFolder>(std::move(*train)),
+                  std::make_shared<ImageFolder>(std::move(*val))};
 }
 
 Result<DataSets> scan_validation(const Config& c) {
   Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), folder_options(c));
   if (!val) return val.error();
-  return DataSets{*val, *val};
+  const auto both = std::make_shared<ImageFolder>(std::move(*val));
+  return DataSets{both, both};
 }
 
 RunShape run_shape(const Config& c, const DataSets& sets, const Place& place) {
   RunShape s;
-  s.train_images = sets.train.size();
-  s.val_images = sets.val.size();
+  s.train_images = sets.train->size();
+  s.val_images = sets.val->size();
   s.batch = static_cast<std::uint32_t>(c.train.batch);
   s.rank = static_cast<std::uint32_t>(place.rank);
   s.ranks = static_cast<std::uint32_t>(place.world);

@@ -31,6 +31,8 @@ struct FakeRun {
   std::function<Outcome::Kind(const Ticket&)> read_kind = [](const Ticket&) { return Outcome::Kind::done; };
   std::function<Outcome::Kind(const Ticket&)> decode_kind = [](const Ticket&) { return Outcome::Kind::done; };
 
+  std::function<void(Stages&)> change;
+
   // What came out.
   std::vector<std::uint64_t> stepped;               // batch numbers in order
   std::vector<std::vector<std::uint8_t>> contents;  // their pixels
@@ -140,6 +142,7 @@ struct FakeRun {
     };
     s.step_over = [this] { ++over; };
     s.name = [](const Ticket& t) { return "file-" + std::to_string(t.index); };
+    if (change) change(s);
     return s;
   }
 
