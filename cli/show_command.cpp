@@ -47,7 +47,7 @@ Result<Shown> make_batch(const Config& config, const std::shared_ptr<const DataS
   plan->pipeline.batches = number + 1;
   Shown shown;
   shown.plan = sequence->at(number);
-  shown.size = static_cast<std::size_t>(config.data.image_size);
+  shown.size = static_cast<std::size_t>(task_of(config).sample.width());
   Stages stages = data_path(sets, *sequence, plan->data);
   stages.upload = [](Batch&) { return Status(Done{}); };
   stages.step = [&](Batch& batch) {

@@ -11,6 +11,7 @@
 #include "graph/flow/pipeline.hpp"
 #include "model/device/cpu_memory.hpp"
 #include "nodes/record/tensorboard.hpp"
+#include "run/config/step_options.hpp"
 #include "run/launch/launch.hpp"
 #include "run/launch/rank_watch.hpp"
 #include "run/launch/signals.hpp"
@@ -206,7 +207,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
   Log& log = **opened;
   Ledger ledger(p.plan.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
-  DeviceFeed feed(p.trainer.device, config.train.batch, config.data.image_size, p.trainer.place.local_rank);
+  DeviceFeed feed(p.trainer.device, config.train.batch, task_of(config).sample, p.trainer.place.local_rank);
   const std::vector<std::string> notes = describe(p);
   Trainer trainer(take_options(p.trainer), log);
   Status saved = Done{};

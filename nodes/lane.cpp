@@ -1,5 +1,7 @@
 #include "nodes/lane.hpp"
 
+#include "model/task.hpp"
+
 namespace sluice {
 
 Lane::Lane(std::shared_ptr<const DataSets> sets, const DataPathOptions& options)
@@ -40,7 +42,7 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
   std::vector<Bad> bad;
   if (outcome.kind == Outcome::Kind::bad && t.split == Split::val) {
     slot.mark_bad({t.place, source.name(t.index), outcome.error.cause, ""});
-    slot.labels()[t.place] = Slot::masked;
+    slot.labels()[t.place] = no_class;
     const auto place = slot.place(t.place);
     std::fill(place.begin(), place.end(), std::uint8_t{0});
     outcome = {};

@@ -21,11 +21,8 @@ struct OnDevice {
 class DeviceFeed {
  public:
   // `index` counts the GPUs of this host.
-  DeviceFeed(std::string device, std::int64_t batch, std::int64_t image_size, int index = 0)
-      : name_(std::move(device)),
-        index_(index),
-        batch_(static_cast<int>(batch)),
-        size_(static_cast<int>(image_size)) {}
+  DeviceFeed(std::string device, std::int64_t batch, const SampleLayout& sample, int index = 0)
+      : name_(std::move(device)), index_(index), batch_(static_cast<int>(batch)), sample_(sample) {}
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
   ~DeviceFeed();  // before the slots go
@@ -41,7 +38,8 @@ class DeviceFeed {
 
  private:
   std::string name_;
-  int index_, batch_, size_;
+  int index_, batch_;
+  SampleLayout sample_;
   std::shared_ptr<Device> device_;
   std::vector<Slot*> pinned_;
   std::optional<Upload> upload_;

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "graph/flow/pipeline.hpp"
+#include "run/config/step_options.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
 #include "run/train/data_only.hpp"
@@ -220,9 +221,9 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
               << "\n";
     return;
   }
-  std::printf("%zu images at %lld px, %s, %u thread%s; medians, in turns\n", bench.images(),
-              static_cast<long long>(data.config.data.image_size), data.config.augment.decode.c_str(),
-              threads, threads == 1 ? "" : "s");
+  std::printf("%zu images at %s, %s, %u thread%s; medians, in turns\n", bench.images(),
+              task_of(data.config).size.c_str(), data.config.augment.decode.c_str(), threads,
+              threads == 1 ? "" : "s");
   std::printf("full decode   %8.1f images/s (libjpeg, whole images, nothing else)\n", m.full);
   std::printf("data path     %8.1f images/s, %.2f times as many\n", m.path, m.ratio);
   std::printf(

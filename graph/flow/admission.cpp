@@ -23,7 +23,7 @@ unsigned first_slots(const PipelineOptions& o) {
 std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
   std::vector<std::unique_ptr<Slot>> slots;
   for (unsigned i = 0; i < o.split.slots; ++i)
-    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes));
+    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes, o.label_bytes));
   return slots;
 }
 

@@ -5,18 +5,18 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "model/network/network_module.hpp"
 #include "model/network/sync_norm.hpp"
 #include "pch/torch.hpp"
 
 namespace sluice {
 
-class ResNetImpl : public torch::nn::Module {
+class ResNetImpl : public NetworkModule {
  public:
   // `stages` blocks per layer; `bottleneck` blocks widen their output four times.
   ResNetImpl(std::array<int, 4> stages, bool bottleneck, std::int64_t classes);
-  at::Tensor forward(at::Tensor images);
-  // From now on each block keeps its input alone for the backward pass (see model/network/recompute.hpp).
-  void recompute_blocks();
+  at::Tensor forward(at::Tensor images) override;
+  void recompute_blocks() override;
 
  private:
   torch::nn::Sequential stage(std::int64_t width, int blocks, std::int64_t stride, bool bottleneck);

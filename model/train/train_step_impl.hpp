@@ -7,17 +7,15 @@
 #include "base/printable.hpp"
 #include "model/device/parallel.hpp"
 #include "model/device/vram.hpp"
-#include "model/network/activations.hpp"
-#include "model/network/resnet.hpp"
 #include "model/network/sync_norm.hpp"
 #include "model/train/average.hpp"
 #include "model/train/capture.hpp"
-#include "model/train/input.hpp"
 #include "model/train/loss.hpp"
 #include "model/train/precision.hpp"
 #include "model/train/scaler.hpp"
 #include "model/train/sgd.hpp"
 #include "model/train/step_inputs.hpp"
+#include "model/train/tensor_task.hpp"
 #include "model/train/train_step.hpp"
 #include "model/weights/checkpoint.hpp"
 
@@ -43,17 +41,17 @@ Status attempt(const char* subject, const std::shared_ptr<Ranks>& ranks, const B
 }
 
 struct Step::Impl {
-  Impl(const StepOptions& o, ResNet built, const Precision& p, const std::shared_ptr<Device>& where)
+  Impl(const StepOptions& o, NetworkPointer built, const Precision& p, const std::shared_ptr<Device>& where)
       : options(o),
         on(where),
         device(o.device == "cuda" ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(o.device_index))
                                   : at::Device(o.device)),
         precision(p),
+        task(tensor_task(o.task.kind)),
         network(prepare(std::move(built), o, p, device)),
         parallel(connect(o, network)),
         sgd(network->parameters(), {o.momentum, o.weight_decay, o.nesterov, o.decay_all}),
-        input(on, device, p.compute, std::int64_t{o.batch} * o.image_size * o.image_size,
-              make_affine(o.mean, o.std)),
+        input(task.input(o, on, device, p.compute)),
         step_sums(device),
         train_sums(device),
         eval_sums(device),
@@ -65,14 +63,14 @@ struct Step::Impl {
     for (const at::Tensor& buffer : network->buffers()) settled.push_back(buffer.clone());
   }
 
-  static ResNet prepare(ResNet network, const StepOptions& options, const Precision& precision,
-                        at::Device device);
+  static NetworkPointer prepare(NetworkPointer network, const StepOptions& options,
+                                const Precision& precision, at::Device device);
 
   // For step_state.cpp: calls `look` with a network as a step would have it, and with all that it would save.
   template <class Look>
   static Status with_tensors(const char* subject, const StepOptions& options, const Look& look);
 
-  static std::unique_ptr<Parallel> connect(const StepOptions& options, const ResNet& network) {
+  static std::unique_ptr<Parallel> connect(const StepOptions& options, const NetworkPointer& network) {
     if (!options.ranks) return nullptr;
     NamedTensors parameters;
     for (const auto& item : network->named_parameters()) parameters.emplace_back(item.key(), item.value());
@@ -82,20 +80,21 @@ struct Step::Impl {
   std::pair<at::Tensor, at::Tensor> take(DeviceBatch& batch, const Mix& mix = {}) {
     const std::shared_ptr<void> released(nullptr, [&](void*) { batch.release(); });
     batch.wait();
-    at::Tensor images = input.images(batch.pixels, batch.count, batch.size, mix);
-    if (!options.channels_last) images = images.contiguous();
-    return {images, input.labels(batch.labels, batch.count)};
+    return {input->samples(batch, mix), input->labels(batch)};
   }
 
-  template <class Mixing = Mix>
-  BatchSums forward(ResNet& through, const at::Tensor& images, const at::Tensor& labels,
-                    const Mixing& mix = {}) {
-    at::Tensor logits;
+  at::Tensor forward(const at::Tensor& samples) {
+    const Autocast autocast(precision, device);
+    return network->forward(samples);
+  }
+
+  BatchSums evaluate(NetworkModule& with, const at::Tensor& samples, const at::Tensor& labels) {
+    at::Tensor output;
     {
       const Autocast autocast(precision, device);
-      logits = through->forward(images);
+      output = task.evaluate(with, samples);
     }
-    return cross_entropy(logits, labels, options.label_smoothing, mix);
+    return task.loss(options, output, labels, {});
   }
 
   // The statistics of the norms change with every batch, all else with the step: what a checkpoint in between
@@ -135,24 +134,24 @@ struct Step::Impl {
     const std::string why =
         why_no_capture(options.device, !options.ranks, options.accumulate, options.channels_last);
     if (!why.empty()) return options.note("model.compile = \"graph\" has no effect: " + why);
-    inputs.emplace(device, options.batch);
-    capture.emplace(on, options.batch, options.image_size, options.note);
+    inputs.emplace(device, input->label_room(options.batch));
+    capture.emplace(on, options.batch, options.task.sample.width(), options.note);
   }
 
   // A whole step, in memory that stays where it is.
-  Status train_captured(const at::Tensor& images, const at::Tensor& labels, const TrainStep& how) {
+  Status train_captured(const at::Tensor& samples, const at::Tensor& labels, const TrainStep& how) {
     inputs->set(labels, how.lr, how.mix);
     changing = true;
     const auto work = [&]() -> Status {
       sgd.zero_gradients();
       step_sums.reset();
-      const BatchSums sums = forward(network, images, inputs->labels, inputs->mix);
+      const BatchSums sums = task.recorded_loss(options, forward(samples), inputs->labels, inputs->mix);
       step_sums.add(sums);
       (scaler ? scaler->scale(sums.mean()) : sums.mean()).backward();
       optimise(inputs->lr);
       return Done{};
     };
-    Status done = capture->run(static_cast<int>(images.size(0)), static_cast<int>(images.size(2)), work);
+    Status done = capture->run(static_cast<int>(samples.size(0)), static_cast<int>(samples.size(-1)), work);
     if (!done) return done;
     if (average) average->update(how.steps + 1);
     changing = false;
@@ -160,7 +159,7 @@ struct Step::Impl {
   }
 
   // Who holds the device's memory, after it ran out at this batch.
-  Error no_memory(int batch, int size) {
+  Error no_memory(int batch, const SampleLayout& sample) {
     const auto bytes = [](const std::vector<at::Tensor>& tensors) {
       std::size_t sum = 0;
       for (const at::Tensor& t : tensors) sum += t.nbytes();
@@ -171,12 +170,14 @@ struct Step::Impl {
     use.gradients = bytes(sgd.gradients());
     use.optimiser = bytes(sgd.momenta());
     if (average) use.average = use.weights;
-    use.input = input.bytes();
+    use.input = input->bytes();
     constexpr std::int64_t some = 64;  // images: what does not depend on their number hardly counts then
-    use.image_needs = step_memory({options.arch, options.classes, size, some, options.precision,
-                                   options.device == "cpu", options.channels_last, options.recompute})
-                          .peak /
-                      some;
+    use.image_needs =
+        options.task
+            .step_memory(sample, {options.arch, options.classes, 0, some, options.precision,
+                                  options.device == "cpu", options.channels_last, options.recompute})
+            .peak /
+        some;
     use.batch = batch;
     use.recompute = options.recompute;
     add_figures(use, on->memory());
@@ -188,7 +189,7 @@ struct Step::Impl {
     try {
       return body();
     } catch (const c10::OutOfMemoryError&) {
-      return no_memory(batch.count, batch.size);
+      return no_memory(batch.count, batch.sample);
     }
   }
 
@@ -209,10 +210,11 @@ struct Step::Impl {
   std::shared_ptr<Device> on;
   at::Device device;
   Precision precision;
-  ResNet network;
+  const TensorTask& task;
+  NetworkPointer network;
   std::unique_ptr<Parallel> parallel;  // before the optimiser: it says where gradients are
   Sgd sgd;
-  Input input;
+  std::unique_ptr<BatchInput> input;
   Running step_sums;  // of the step under way
   Running train_sums, eval_sums, ema_sums;
   std::optional<at::Tensor> taken;  // training sums over all ranks, for the read_back that follows

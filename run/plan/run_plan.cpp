@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "run/config/step_options.hpp"
+
 namespace sluice {
 namespace {
 
@@ -73,7 +75,9 @@ SplitRequest split_request(const Config& c, const Threads& threads, std::size_t 
   SplitRequest r;
   r.index = index_bytes;
   r.batch = static_cast<std::uint32_t>(c.train.batch);
-  r.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  const SampleLayout sample = task_of(c).sample;
+  r.place_bytes = sample.bytes();
+  r.label_bytes = sample.label_bytes;
   r.decode_threads = threads.decode;
   r.max_file = c.data.max_file.bytes;
   r.max_scratch = c.data.max_scratch.bytes;
@@ -98,7 +102,9 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   p.read_threads = threads.read;
   plan.torch_threads = threads.torch;
   p.batch = static_cast<std::uint32_t>(c.train.batch);
-  p.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  const SampleLayout sample = task_of(c).sample;
+  p.place_bytes = sample.bytes();
+  p.label_bytes = sample.label_bytes;
   p.device_queue = 1;
   const int out = static_cast<int>(c.data.image_size);
 

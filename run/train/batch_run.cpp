@@ -78,7 +78,7 @@ int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
   catch_signals();
   Ledger ledger(plan_.pipeline.split.budget);
   std::optional<Pipeline> pipeline;  // outlives the feed, which pins its slots
-  DeviceFeed feed(device_, config_.train.batch, config_.data.image_size);
+  DeviceFeed feed(device_, config_.train.batch, task_of(config_).sample);
   Stages stages = data_path(sets_, sequence_, plan_.data);
   stages.upload = [&](Batch& batch) { return feed.upload(batch); };
   stages.step_begin = body.begin;

@@ -3,7 +3,6 @@
 #include "base/printable.hpp"
 #include "base/thread_limit.hpp"
 #include "run/config/step_options.hpp"
-#include "run/train/figures.hpp"
 #include "run/train/resume_state.hpp"
 
 namespace sluice {
@@ -36,14 +35,15 @@ Error not_finite(std::uint64_t step, double lr) {
 
 json shape_of(const TrainerOptions& o) {
   const RunShape& s = o.sequence.shape();
-  return {{"arch", o.config.model.arch},
-          {"classes", o.classes},
-          {"train_images", s.train_images},
-          {"val_images", s.val_images},
-          {"batch", s.global_batch()},
-          {"accumulate", s.accumulate},
-          {"seed", s.seed},
-          {"image_size", o.config.data.image_size}};
+  json shape{{"arch", o.config.model.arch},
+             {"classes", o.classes},
+             {"train_images", s.train_images},
+             {"val_images", s.val_images},
+             {"batch", s.global_batch()},
+             {"accumulate", s.accumulate},
+             {"seed", s.seed}};
+  for (const auto& [key, value] : task_of(o.config).facts) shape[key] = value;
+  return shape;
 }
 
 Result<std::uint64_t> first_batch(const TrainerOptions& o) {
@@ -201,7 +201,8 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   const auto per_epoch = static_cast<std::int64_t>(o_.sequence.steps_per_epoch());
   const double lr = learning_rate(schedule_, plan.epoch,
                                   static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch);
-  const Mix mix = choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.size);
+  const Mix mix =
+      choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.sample.width());
   sound_ = false;
   const bool record =
       plan.ends_step &&
@@ -232,7 +233,7 @@ Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
 }
 
 void Trainer::record_training(std::int64_t epoch, double lr) {
-  Record record{"train", epoch, steps(), figures("train/", since_record_), {}};
+  Record record{"train", epoch, steps(), task_of(o_.config).figures("train/", since_record_), {}};
   const Interval::Figures f = phase_.since_last();
   shown_.clear();
   if (since_record_.count > 0) shown_.push_back(record.values[0]);
@@ -268,13 +269,13 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
     return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
                  "lower optim.lr"};
   }
-  Record record{"val", plan.epoch, steps(), figures("val/", sums->eval), {}};
-  for (auto& value : sums->ema.count > 0 ? figures("val/ema_", sums->ema) : Values())
+  Record record{"val", plan.epoch, steps(), task_of(o_.config).figures("val/", sums->eval), {}};
+  for (auto& value : sums->ema.count > 0 ? task_of(o_.config).figures("val/ema_", sums->ema) : Values())
     record.values.push_back(std::move(value));
   if (sums->eval.count == 0)
     warn("validation of epoch " + std::to_string(plan.epoch) +
          ": no image could be used; it has no metrics and is not among the best");
-  Values summary = figures("train/", epoch_sums_);
+  Values summary = task_of(o_.config).figures("train/", epoch_sums_);
   summary.insert(summary.end(), record.values.begin(), record.values.end());
   const Interval::Figures f = phase_.whole();
   record.values.insert(record.values.end(), {{"images_per_s", f.images_per_s},

@@ -20,7 +20,7 @@ std::size_t real_peak(const StepShape& shape) {
   options.arch = shape.arch;
   options.classes = static_cast<int>(shape.classes);
   options.batch = static_cast<int>(shape.batch);
-  options.image_size = static_cast<int>(shape.image_size);
+  options.task = image_classification(shape.image_size);
   options.precision = shape.precision;
   options.recompute = shape.recompute;
   options.channels_last = shape.channels_last;
@@ -34,7 +34,7 @@ std::size_t real_peak(const StepShape& shape) {
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(shape.batch));
   const auto once = [&] {
     REQUIRE(
-        step->train({pixels.data(), labels.data(), options.batch, options.image_size, [] {}, [] {}}, 0.001));
+        step->train({pixels.data(), labels.data(), options.batch, options.task.sample, [] {}, [] {}}, 0.001));
   };
   once();
   mark_cpu_memory();
