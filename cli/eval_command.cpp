@@ -7,8 +7,8 @@
 #include "cli/commands.hpp"
 #include "cli/screen_log.hpp"
 #include "model/weights/weights_file.hpp"
+#include "run/config/step_options.hpp"
 #include "run/train/batch_run.hpp"
-#include "run/train/figures.hpp"
 #include "run/train/interval.hpp"
 
 namespace sluice {
@@ -86,8 +86,8 @@ class Evaluation {
   std::uint64_t images_ = 0, left_out_ = 0;
 };
 
-void print(const Evaluation& evaluation, const EvalArguments& asked) {
-  const Values found = figures("val/", evaluation.sums());
+void print(const Task& task, const Evaluation& evaluation, const EvalArguments& asked) {
+  const Values found = task.figures("val/", evaluation.sums());
   if (asked.json) {
     nlohmann::ordered_json out;
     for (const auto& [name, value] : found) out[name] = value;
@@ -137,7 +137,7 @@ int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
     complain({"eval", "data.val", "no image could be used", ""});
     return exit_failed;
   }
-  print(evaluation, asked);
+  print(task_of(*config), evaluation, asked);
   return exit_done;
 }
 

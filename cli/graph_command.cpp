@@ -30,7 +30,7 @@ Result<std::string> planned_dot(const Config& config, const std::string& title) 
   if (fs::exists(config.data.train) && fs::exists(config.data.val)) {
     Result<DataSets> sets = scan_data(config);
     if (!sets) return sets.error();
-    index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+    index_bytes = sets->index_bytes();
   }
   // A CUDA preset is drawn anywhere; "auto" as what this machine has.
   std::string device = config.model.device;

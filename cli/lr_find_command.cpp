@@ -51,7 +51,7 @@ class Search {
     for (const Bad& b : given.bad)
       log_.message(Level::warning, printable(b.file) + ": " + printable(b.cause) + "; replaced");
     schedule_.lr = test_.rate(steps_);
-    const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.size);
+    const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.sample.width());
     const TrainStep how(peak_rate(schedule_), static_cast<std::uint64_t>(steps_), mix);
     phase_.images(static_cast<std::uint64_t>(given.batch.count));
     if (Status done = step_->train(std::move(given.batch), how); !done) return done.error();

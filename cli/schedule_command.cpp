@@ -54,7 +54,7 @@ void count_steps(const Config& config, Rates& rates) {
     rates.source = sets.error().text();
     return;
   }
-  const auto images = static_cast<std::int64_t>(sets->train.size());
+  const auto images = static_cast<std::int64_t>(sets->train->size());
   rates.per_epoch = images / rates.options.total_batch;
   rates.source = std::to_string(images) + " training images";
   if (rates.per_epoch == 0)

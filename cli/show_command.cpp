@@ -27,8 +27,7 @@ struct Shown {
 
 Result<Shown> make_batch(const Config& config, const std::shared_ptr<const DataSets>& sets,
                          const ShowArguments& asked) {
-  Result<RunPlan> plan =
-      plan_run(config, this_machine(), "cuda", sets->train.index_bytes() + sets->val.index_bytes());
+  Result<RunPlan> plan = plan_run(config, this_machine(), "cuda", sets->index_bytes());
   if (!plan) return plan.error();
   const Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
   if (!sequence) return sequence.error();
@@ -49,7 +48,7 @@ Result<Shown> make_batch(const Config& config, const std::shared_ptr<const DataS
   plan->pipeline.batches = number + 1;
   Shown shown;
   shown.plan = sequence->at(number);
-  shown.size = static_cast<std::size_t>(config.data.image_size);
+  shown.size = static_cast<std::size_t>(task_of(config).sample.width());
   Stages stages = data_path(sets, *sequence, plan->data);
   stages.upload = [](Batch&) { return Status(Done{}); };
   stages.step = [&](Batch& batch) {
@@ -167,7 +166,7 @@ int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
   const Result<Shown> shown = make_batch(*config, sets, asked);
   if (!shown) return refuse(shown.error(), exit_usage);
   if (!shown->ending.well()) return told(shown->ending);
-  const std::vector<std::string>& classes = sets->train.class_names();
+  const std::vector<std::string>& classes = sets->train->class_names();
   if (Status written = write_files(*shown, classes, asked); !written)
     return refuse(written.error(), exit_failed);
   describe(*config, *shown, classes, asked);

@@ -51,6 +51,45 @@ std::vector<Mapping> make_copies(const DataPathOptions& o) {
   return copies;
 }
 
+// Where the bytes go, and the same memory as decode will see it.
+bool spread_out(std::span<std::uint8_t* const> chunks, std::size_t bytes, std::vector<iovec>& where,
+                std::vector<std::span<const std::uint8_t>>& pieces) {
+  for (std::uint8_t* chunk : chunks) {
+    where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
+    pieces.emplace_back(chunk, where.back().iov_len);
+    bytes -= where.back().iov_len;
+  }
+  return bytes == 0;
+}
+
+// Looked at here already, so that an image of too many pixels does not wait for a slot with bytes that others
+// could use.
+Outcome within_pixels(Outcome read, Pieces pieces, std::uint64_t max_pixels) {
+  if (read.kind != Outcome::Kind::done) return read;
+  if (const auto size = claimed_size(pieces))
+    if (Status few = sluice::within_pixels(*size, max_pixels); !few)
+      return Outcome::bad(std::move(few.error()));
+  return read;
+}
+
+// From a source that completes into the graph's chunks.
+class ToChunks : public Delivery {
+ public:
+  ToChunks(Request&& request, std::uint64_t max_pixels)
+      : request_(std::move(request)), max_pixels_(max_pixels) {}
+  bool place(std::size_t bytes, std::vector<iovec>& where) override {
+    return spread_out(request_.take(bytes), bytes, where, pieces_);
+  }
+  void done(Outcome outcome) override {
+    request_.done(within_pixels(std::move(outcome), pieces_, max_pixels_));
+  }
+
+ private:
+  Request request_;
+  std::uint64_t max_pixels_;
+  std::vector<std::span<const std::uint8_t>> pieces_;
+};
+
 struct State {
   State(std::shared_ptr<const DataSets> s, const Sequence& sequence, const DataPathOptions& o)
       : sets(std::move(s)),
@@ -60,34 +99,32 @@ struct State {
         copies(make_copies(o)),
         lane(sets, o) {}
 
-  const ImageFolder& folder(const Ticket& t) const { return sets->of(t.split); }
+  const Source& source(const Ticket& t) const { return sets->of(t.split); }
   Random random(const Ticket& t, Purpose purpose) const {
     return Random(options.seed, t.epoch, t.index, purpose);
   }
 
   Outcome read(const Ticket& t, const TakeChunks& take, const Stop& stop) const {
-    thread_local std::string path;
     thread_local std::vector<std::span<const std::uint8_t>> pieces;
-    folder(t).path(t.index, path);
     pieces.clear();
-    Outcome outcome = read_file(
-        path, options.read,
+    Outcome outcome = source(t).fetch(
+        t.index, options.read,
         [&](std::size_t bytes, std::vector<iovec>& where) {
-          for (std::uint8_t* chunk : take(bytes)) {
-            where.push_back({chunk, std::min(bytes, ChunkPool::chunk_bytes)});
-            pieces.emplace_back(chunk, where.back().iov_len);
-            bytes -= where.back().iov_len;
-          }
-          return bytes == 0;
+          return spread_out(take(bytes), bytes, where, pieces);
         },
         stop);
-    if (outcome.kind != Outcome::Kind::done) return outcome;
-    // Here already, so that an image of too many pixels does not wait for a slot with bytes that others could
-    // use.
-    if (const auto size = claimed_size(pieces))
-      if (Status few = within_pixels(*size, options.decode.max_pixels); !few)
-        return Outcome::bad(std::move(few.error()));
-    return outcome;
+    return within_pixels(std::move(outcome), pieces, options.decode.max_pixels);
+  }
+
+  void begin_read(const Ticket& t, Request&& request, const Stop& stop) const {
+    source(t).completing()->begin(t.index, options.read,
+                                  std::make_unique<ToChunks>(std::move(request), options.decode.max_pixels),
+                                  stop);
+  }
+
+  void drop_reads() const {
+    for (const Source* s : {sets->train.get(), sets->val.get()})
+      if (const CompletingSource* completing = s ? s->completing() : nullptr) completing->drop_stopped();
   }
 
   Outcome decode(const Ticket& t, Pieces pieces, Slot& slot, const Stop& stop) {
@@ -99,7 +136,7 @@ struct State {
     if (std::holds_alternative<Stopped>(outcome)) return {};
     if (const Error* error = std::get_if<Error>(&outcome)) return Outcome::bad(*error);
     if (std::holds_alternative<NeedsScratch>(outcome)) return Outcome::big();
-    slot.labels()[t.place] = folder(t).label(t.index);
+    slot.labels()[t.place] = source(t).label(t.index);
     return {};
   }
 
@@ -127,9 +164,19 @@ Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence,
   const auto state = std::make_shared<State>(std::move(sets), sequence, options);
   Stages s;
   s.next = [state] { return state->sampler.next(); };
-  s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) {
-    return state->read(t, take, stop);
-  };
+  for (const Source* source : {state->sets->train.get(), state->sets->val.get()}) {
+    if (source && source->completing()) {
+      s.begin_read = [state](const Ticket& t, Request&& request, const Stop& stop) {
+        state->begin_read(t, std::move(request), stop);
+      };
+      s.drop_reads = [state] { state->drop_reads(); };
+    } else if (source) {
+      s.read = [state](const Ticket& t, const TakeChunks& take, const Stop& stop) {
+        return state->read(t, take, stop);
+      };
+    }
+  }
+  s.completes = [state](const Ticket& t) { return state->source(t).completing() != nullptr; };
   s.decode = [state](const Ticket& t, Pieces pieces, Slot& slot, const Stop& stop) {
     return state->decode(t, pieces, slot, stop);
   };
@@ -137,7 +184,7 @@ Stages data_path(std::shared_ptr<const DataSets> sets, const Sequence& sequence,
     return state->lane.settle(t, trouble, slot, stop);
   };
   s.augment = [state](const Ticket& t, Slot& slot) { return state->augment(t, slot); };
-  s.name = [state](const Ticket& t) { return state->folder(t).path(t.index); };
+  s.name = [state](const Ticket& t) { return state->source(t).name(t.index); };
   return s;
 }
 

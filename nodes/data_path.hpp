@@ -1,4 +1,4 @@
-// The data path over two image folders: sampler, read, decode, big lane and augment as the graph's stages.
+// The data path over two sources of JPEGs: sampler, read, decode, big lane and augment as the graph's stages.
 // Needs no torch. What a place of a batch holds depends on (seed, epoch, index) alone, never on threads or
 // timing.
 #pragma once
@@ -8,9 +8,8 @@
 #include "graph/flow/stages.hpp"
 #include "nodes/augment.hpp"
 #include "nodes/decode.hpp"
-#include "nodes/read.hpp"
 #include "nodes/sampler.hpp"
-#include "nodes/source/folder.hpp"
+#include "nodes/source/source.hpp"
 
 namespace sluice {
 
@@ -24,8 +23,11 @@ struct DataPathOptions {
 };
 
 struct DataSets {
-  ImageFolder train, val;
-  [[nodiscard]] const ImageFolder& of(Split split) const { return split == Split::train ? train : val; }
+  std::shared_ptr<const Source> train, val;  // either may be missing where no ticket asks for it
+  [[nodiscard]] const Source& of(Split split) const { return split == Split::train ? *train : *val; }
+  [[nodiscard]] std::size_t index_bytes() const {
+    return (train ? train->index_bytes() : 0) + (val && val != train ? val->index_bytes() : 0);
+  }
 };
 
 // All but `upload`, `step` and what belongs to them.

@@ -17,7 +17,7 @@ Status DeviceFeed::prepare(const std::vector<Slot*>& slots) {
     if (Status done = device_->pin(slot->memory().data(), slot->memory().size()); !done) return done;
     pinned_.push_back(slot);
   }
-  Result<Upload> upload = Upload::create(device_, {batch_, size_, 3});
+  Result<Upload> upload = Upload::create(device_, {batch_, sample_, 3});
   if (!upload) return upload.error();
   upload_.emplace(std::move(*upload));
   return Done{};
@@ -27,7 +27,8 @@ Status DeviceFeed::upload(Batch& batch) {
   auto on_device = std::make_shared<OnDevice>();
   on_device->bad = batch.slot->take_bad();
   const Slot& slot = *batch.slot.get();
-  HostBatch host{slot.place(0).data(), slot.labels().data(), static_cast<int>(slot.places()), size_, nullptr};
+  HostBatch host{slot.place(0).data(), slot.label(0).data(), static_cast<int>(slot.places()), sample_,
+                 nullptr};
   host.release = [lease = std::make_shared<SlotLease>(std::move(batch.slot))] { lease->release(); };
   Result<DeviceBatch> put = upload_->put(std::move(host));
   if (!put) return put.error();

@@ -22,8 +22,8 @@ class DeviceFeed {
  public:
   using Open = std::function<Result<std::shared_ptr<Device>>()>;  // see open_device
 
-  DeviceFeed(Open open, std::int64_t batch, std::int64_t image_size)
-      : open_(std::move(open)), batch_(static_cast<int>(batch)), size_(static_cast<int>(image_size)) {}
+  DeviceFeed(Open open, std::int64_t batch, const SampleLayout& sample)
+      : open_(std::move(open)), batch_(static_cast<int>(batch)), sample_(sample) {}
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
   ~DeviceFeed();  // before the slots go
@@ -39,7 +39,8 @@ class DeviceFeed {
 
  private:
   Open open_;
-  int batch_, size_;
+  int batch_;
+  SampleLayout sample_;
   std::shared_ptr<Device> device_;
   std::vector<Slot*> pinned_;
   std::optional<Upload> upload_;

@@ -77,7 +77,7 @@ int main() {
   auto sets = std::make_shared<const DataSets>(std::move(*scanned));
   Machine machine;
   machine.cpus = 2;
-  Result<RunPlan> plan = plan_run(config, machine, "cpu", sets->train.index_bytes());
+  Result<RunPlan> plan = plan_run(config, machine, "cpu", sets->train->index_bytes());
   if (!plan) return std::fprintf(stderr, "%s\n", plan.error().text().c_str()), 1;
   RunShape shape = run_shape(config, *sets);
   shape.validate = false;

@@ -38,8 +38,7 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
   auto sets = std::make_shared<const DataSets>(std::move(*scanned));
   Machine machine;
   machine.cpus = 4;
-  Result<RunPlan> plan =
-      plan_run(config, machine, "cpu", sets->train.index_bytes() + sets->val.index_bytes());
+  Result<RunPlan> plan = plan_run(config, machine, "cpu", sets->index_bytes());
   if (!plan) return std::fprintf(stderr, "%s\n", plan.error().text().c_str()), false;
   const Result<Sequence> sequence = Sequence::make(run_shape(config, *sets));
   if (!sequence) return std::fprintf(stderr, "%s\n", sequence.error().text().c_str()), false;
@@ -64,7 +63,7 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
   const std::size_t peak = status_bytes("VmHWM"), budget = pipeline.ledger().budget();
   const std::size_t allowed = budget + budget / 10 + (std::size_t{32} << 20);
   const std::uint64_t expected =
-      2 * (sequence->steps_per_epoch() * sequence->shape().batch + sets->val.size());
+      2 * (sequence->steps_per_epoch() * sequence->shape().batch + sets->val->size());
   const bool good =
       end.finished && images == expected && pipeline.ledger().peak() <= budget && peak - idle <= allowed;
   std::printf(

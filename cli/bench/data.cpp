@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "cli/bench/cpu_parts.hpp"
 #include "cli/commands.hpp"
+#include "run/config/step_options.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
 #include "run/session/session.hpp"
@@ -57,17 +58,16 @@ class DataBenchmark {
     Sampler sampler(data_.sequence, 0);
     for (std::uint64_t i = 0; i < batches * data_.plan.pipeline.batch; ++i) {
       tickets_.push_back(*sampler.next());
-      files_.push_back(data_.sets->train.path(tickets_.back().index % data_.images));
+      items_.push_back(tickets_.back().index % data_.images);
     }
   }
 
-  [[nodiscard]] std::size_t images() const { return files_.size(); }
+  [[nodiscard]] std::size_t images() const { return items_.size(); }
   [[nodiscard]] std::size_t ledger_peak() const { return ledger_peak_; }
   [[nodiscard]] std::uint64_t bad() const { return bad_; }
   [[nodiscard]] PixelDifference difference() const {
-    const std::size_t some = std::min<std::size_t>(files_.size(), 300);
-    return pixel_difference({files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(some)},
-                            data_.plan.data);
+    const std::size_t some = std::min<std::size_t>(items_.size(), 300);
+    return pixel_difference(train(), std::span(items_).first(some), data_.plan.data);
   }
 
   Round full_decode() {
@@ -75,7 +75,7 @@ class DataBenchmark {
     const Round round = timed([&] {
       on_all_threads([&](const auto& next) {
         FullDecoder decoder;
-        while (const auto at = next()) bad += !decoder.decode(files_[*at]);
+        while (const auto at = next()) bad += !decoder.decode(train(), items_[*at]);
       });
     });
     bad_ = bad;
@@ -109,6 +109,8 @@ class DataBenchmark {
   }
 
  private:
+  [[nodiscard]] const Source& train() const { return *data_.sets->train; }
+
   template <class Body>
   static Round timed(Body&& body) {
     const double cpu = cpu_seconds();
@@ -123,7 +125,7 @@ class DataBenchmark {
     std::atomic<std::size_t> taken{0};
     const auto next = [&]() -> std::optional<std::size_t> {
       const std::size_t at = taken++;
-      return at < files_.size() ? std::optional(at) : std::nullopt;
+      return at < items_.size() ? std::optional(at) : std::nullopt;
     };
     std::vector<std::thread> all;
     for (unsigned i = 0; i < threads_; ++i) all.emplace_back([&] { body(next); });
@@ -145,7 +147,7 @@ class DataBenchmark {
             where.push_back({file.data(), bytes = size});
             return true;
           };
-          const Outcome read = read_file(files_[*at], data_.plan.data.read, place, stop);
+          const Outcome read = train().fetch(items_[*at], data_.plan.data.read, place, stop);
           if (part == Part::read || read.kind != Outcome::Kind::done) continue;
           const Ticket& t = tickets_[*at];
           const std::span<const std::uint8_t> whole(file.data(), bytes);
@@ -160,7 +162,7 @@ class DataBenchmark {
   DataOnly data_;
   unsigned threads_;
   std::vector<Ticket> tickets_;     // as the sampler gives them
-  std::vector<std::string> files_;  // theirs
+  std::vector<std::size_t> items_;  // theirs
   std::size_t ledger_peak_ = 0;
   std::uint64_t bad_ = 0;
 };
@@ -222,9 +224,9 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
               << "\n";
     return;
   }
-  std::printf("%zu images at %lld px, %s, %u thread%s; medians, in turns\n", bench.images(),
-              static_cast<long long>(data.config.data.image_size), data.config.augment.decode.c_str(),
-              threads, threads == 1 ? "" : "s");
+  std::printf("%zu images at %s, %s, %u thread%s; medians, in turns\n", bench.images(),
+              task_of(data.config).size.c_str(), data.config.augment.decode.c_str(), threads,
+              threads == 1 ? "" : "s");
   std::printf("full decode   %8.1f images/s (libjpeg, whole images, nothing else)\n", m.full);
   std::printf("data path     %8.1f images/s, %.2f times as many\n", m.path, m.ratio);
   std::printf(

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "graph/figures/diagnosis.hpp"
+#include "run/config/step_options.hpp"
 #include "run/data/slow_storage.hpp"
 #include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
@@ -181,8 +182,8 @@ void print(const DataOnly& feed, const FeedBench& bench, const Measured& m) {
   std::printf("memory       ledger %s of %s at its peak; resident %s, %s before\n",
               readable_bytes(m.peak_ledger).c_str(), readable_bytes(o.split.budget).c_str(),
               readable_bytes(m.peak_rss).c_str(), readable_bytes(m.idle_rss).c_str());
-  std::printf("threads      %u read, %u decode; batch %u at %lld px\n", read_threads, o.decode_threads,
-              o.batch, static_cast<long long>(feed.config.data.image_size));
+  std::printf("threads      %u read, %u decode; batch %u at %s\n", read_threads, o.decode_threads, o.batch,
+              task_of(feed.config).size.c_str());
   std::printf("%s\n", diagnosis.line.c_str());
 }
 

@@ -24,21 +24,20 @@ constexpr double rate = 0.01;  // small: the labels mean nothing, and the loss m
 // One batch of noise, given again and again.
 struct Noise {
   explicit Noise(const StepOptions& o)
-      : pixels(static_cast<std::size_t>(o.batch) * static_cast<std::size_t>(o.image_size) *
-               static_cast<std::size_t>(o.image_size) * 3),
+      : samples(static_cast<std::size_t>(o.batch) * o.task.sample.bytes()),
         labels(static_cast<std::size_t>(o.batch)),
-        size(o.image_size) {
+        sample(o.task.sample) {
     Random random(o.seed, 0, 0, Purpose::synth);
-    for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.below(256));
+    for (std::uint8_t& value : samples) value = static_cast<std::uint8_t>(random.below(256));
     for (std::int32_t& label : labels)
       label = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(o.classes)));
   }
   [[nodiscard]] HostBatch give() const {
-    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), size, [] {}};
+    return {samples.data(), labels.data(), static_cast<int>(labels.size()), sample, [] {}};
   }
-  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> samples;
   std::vector<std::int32_t> labels;
-  int size;
+  SampleLayout sample;
 };
 
 struct Measured {
@@ -77,7 +76,7 @@ Result<Measured> measure(const StepOptions& options, const StepBench& bench) {
   if (!step) return step.error();
   const auto device = open_device(options.device);
   if (!device) return device.error();
-  Result<Upload> upload = Upload::create(*device, {options.batch, options.image_size, 2});
+  Result<Upload> upload = Upload::create(*device, {options.batch, options.task.sample, 2});
   if (!upload) return upload.error();
   const Noise noise(options);
   Measured measured;
@@ -103,7 +102,7 @@ void print(const StepOptions& o, const StepBench& bench, const Measured& m) {
                                         {"precision", o.precision},
                                         {"batch", o.batch},
                                         {"accumulate", o.accumulate},
-                                        {"image_size", o.image_size},
+                                        {"image_size", o.task.sample.width()},
                                         {"threads", o.threads},
                                         {"steps", m.ms.size()},
                                         {"step_ms", m.median()},
@@ -116,8 +115,8 @@ void print(const StepOptions& o, const StepBench& bench, const Measured& m) {
               << "\n";
     return;
   }
-  std::printf("%s, %s, %s, batch %d at %d px, %d threads\n", o.arch.c_str(), o.device.c_str(),
-              o.precision.c_str(), o.batch * o.accumulate, o.image_size, o.threads);
+  std::printf("%s, %s, %s, batch %d at %s, %d threads\n", o.arch.c_str(), o.device.c_str(),
+              o.precision.c_str(), o.batch * o.accumulate, o.task.size.c_str(), o.threads);
   std::printf("step      %.1f ms (median of %zu; %.1f to %.1f)\n", m.median(), m.ms.size(), m.ms.front(),
               m.ms.back());
   std::printf("images/s  %.1f\n", images);

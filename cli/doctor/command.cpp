@@ -33,14 +33,14 @@ std::optional<DataSets> look_at_data(Checklist& list, const Config& config) {
   if (!sets) return list.fail("data set", sets.error()), std::nullopt;
   char time[32];
   std::snprintf(time, sizeof time, "%.1f s", std::chrono::duration<double>(Clock::now() - begin).count());
-  list.ok("data set", count(sets->train.size()) + " training and " + count(sets->val.size()) +
-                          " validation images, " + count(sets->train.class_names().size()) +
+  list.ok("data set", count(sets->train->size()) + " training and " + count(sets->val->size()) +
+                          " validation images, " + count(sets->train->class_names().size()) +
                           " classes; listed in " + time);
   return std::move(*sets);
 }
 
 std::int64_t classes_of(const DataSets& sets) {
-  return static_cast<std::int64_t>(sets.train.class_names().size());
+  return static_cast<std::int64_t>(sets.train->class_names().size());
 }
 
 void look_at_budget(Checklist& list, const RunPlan& plan, const Machine& machine) {
@@ -56,15 +56,17 @@ void look_at_budget(Checklist& list, const RunPlan& plan, const Machine& machine
 void look_at_run(Checklist& list, const Config& config, const std::string& device, DataSets sets) {
   const Machine machine = this_machine();
   const Result<RunPlan> plan =
-      plan_run(config, machine, device.empty() ? "cpu" : device,
-               sets.train.index_bytes() + sets.val.index_bytes(), 1, classes_of(sets));
+      plan_run(config, machine, device.empty() ? "cpu" : device, sets.index_bytes(), 1, classes_of(sets));
   if (!plan)
     list.fail("RAM budget", plan.error());
   else
     look_at_budget(list, *plan, machine);
   tell("reading some of the images");
-  const StorageReport storage = measure_storage(sets.train, plan ? plan->pipeline.read_threads : 16);
-  look_at_storage(list, storage);
+  StorageReport storage;
+  if (const auto* folder = dynamic_cast<const ImageFolder*>(sets.train.get())) {  // reads this host's files
+    storage = measure_storage(*folder, plan ? plan->pipeline.read_threads : 16);
+    look_at_storage(list, storage);
+  }
   if (!plan) return;
   const ImageSamples images = sample_both(sets, plan->data);
   look_at_images(list, images, config.data.max_bad);

@@ -4,6 +4,7 @@
 #include "cli/train/attendant.hpp"
 #include "cli/train/log.hpp"
 #include "model/device/device.hpp"
+#include "run/config/step_options.hpp"
 
 namespace sluice {
 namespace {
@@ -79,12 +80,11 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
     if (first) session->log().message(Level::info, line);
   };
   stages.records = [&] { return static_cast<double>(session->log().waiting()); };
-  session.emplace(p.plan.pipeline, std::move(stages),
-                  std::make_unique<DeviceFeed>(
-                      [device = p.run.device, index = p.run.place.local_rank] {
-                        return open_device(device, index);
-                      },
-                      config.train.batch, config.data.image_size));
+  session.emplace(
+      p.plan.pipeline, std::move(stages),
+      std::make_unique<DeviceFeed>(
+          [device = p.run.device, index = p.run.place.local_rank] { return open_device(device, index); },
+          config.train.batch, task_of(config).sample));
   Result<LogOptions> files = log_options(p.run, p.start.point.position, p.plan.pipeline.log_queue);
   if (!files) return refuse(files.error());
   Log& log = session->open_log(std::move(*files));

@@ -80,7 +80,7 @@ class Tuning {
   [[nodiscard]] TuneReport blank() const {
     TuneReport report;
     report.as_configured = start_.as_configured;
-    report.train_images = sets_.train.size();
+    report.train_images = sets_.train->size();
     report.base_lr = config_.optim.lr;
     report.base_batch = config_.optim.base_batch;
     report.chosen = asked_.choose;

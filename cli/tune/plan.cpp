@@ -16,9 +16,8 @@ TuneSetting settled(const Config& config, const RunPlan& plan) {
 }
 
 Result<RunPlan> plan_trial(const Config& config, const TuneMachine& machine, const DataSets& sets) {
-  const auto classes = static_cast<std::int64_t>(sets.train.class_names().size());
-  Result<RunPlan> plan = plan_run(config, machine.host, machine.device,
-                                  sets.train.index_bytes() + sets.val.index_bytes(), 1, classes);
+  const auto classes = static_cast<std::int64_t>(sets.train->class_names().size());
+  Result<RunPlan> plan = plan_run(config, machine.host, machine.device, sets.index_bytes(), 1, classes);
   if (!plan || !config.budget.enforce) return plan;
   const auto too_much = [](const char* what, std::size_t needed, std::size_t there) {
     return Error{"plan", what, "needs " + readable_bytes(needed) + " of " + readable_bytes(there),

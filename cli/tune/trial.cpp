@@ -44,7 +44,7 @@ class TimedSteps {
 
   Result<bool> batch(OnDevice&& given) {
     const auto now = Clock::now();
-    const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.size);
+    const Mix mix = choose_mix(mix_, options_.seed, batches_, given.batch.sample.width());
     if (batches_++ == 0) first_ = now;
     if (counting_) {
       waited_ += between(last_end_, now);

@@ -10,8 +10,8 @@ namespace sluice {
 
 struct PipelineOptions {
   unsigned read_threads = 1, decode_threads = 1;
-  std::uint32_t batch = 1;  // places of the largest batch
-  std::size_t place_bytes = 0;
+  std::uint32_t batch = 1;                                          // places of the largest batch
+  std::size_t place_bytes = 0, label_bytes = sizeof(std::int32_t);  // of a sample
   std::uint64_t first_batch = 0, batches = 0;  // the run goes through [first_batch, batches)
   unsigned device_queue = 1;                   // batches that may wait between upload and step
   unsigned log_queue = 256;                    // records that may wait between step and log

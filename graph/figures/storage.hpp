@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/guarded.hpp"
 #include "graph/figures/stats.hpp"
@@ -37,14 +38,17 @@ class StorageProfile {
   class Read {  // one file, from before it is opened to after its last byte
    public:
     explicit Read(StorageProfile& profile)
-        : profile_(profile), at_once_(profile.active_.fetch_add(1) + 1), begun_(now_ns()) {}
-    ~Read() { profile_.active_.fetch_sub(1); }
-    Read(const Read&) = delete;
-    Read& operator=(const Read&) = delete;
-    void done(std::size_t bytes) { profile_.add(bytes, now_ns() - begun_, at_once_); }
+        : profile_(&profile), at_once_(profile.active_.fetch_add(1) + 1), begun_(now_ns()) {}
+    ~Read() {
+      if (profile_) profile_->active_.fetch_sub(1);
+    }
+    Read(Read&& other) noexcept
+        : profile_(std::exchange(other.profile_, nullptr)), at_once_(other.at_once_), begun_(other.begun_) {}
+    Read& operator=(Read&&) = delete;
+    void done(std::size_t bytes) { profile_->add(bytes, now_ns() - begun_, at_once_); }
 
    private:
-    StorageProfile& profile_;
+    StorageProfile* profile_;
     unsigned at_once_;
     Nanoseconds begun_;
   };

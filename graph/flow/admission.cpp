@@ -1,6 +1,7 @@
 #include "graph/flow/admission.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "base/thread_limit.hpp"
@@ -22,7 +23,7 @@ unsigned first_slots(const PipelineOptions& o) {
 std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
   std::vector<std::unique_ptr<Slot>> slots;
   for (unsigned i = 0; i < o.split.slots; ++i)
-    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes));
+    slots.push_back(std::make_unique<Slot>(o.batch, o.place_bytes, o.label_bytes));
   return slots;
 }
 
@@ -160,30 +161,68 @@ void Bodies::give_bytes_back(Sample* sample) {
 void Bodies::read(Sample* sample) {
   const Serving serving(node(NodeId::read));
   if (stop_.requested()) return;
-  std::size_t size = 0;
-  const auto take = [&](std::size_t bytes) -> std::span<std::uint8_t* const> {
-    const std::size_t needed = ChunkPool::chunks_for(bytes);
-    if (needed > options_.split.grant_chunks || needed == 0) return {};
-    size = bytes;
-    chunks_.take(needed, sample->chunks);
-    chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
-    return sample->chunks;
-  };
-  StorageProfile::Read timed(storage_);
-  const Outcome outcome =
-      guarded(NodeId::read, sample->ticket, [&] { return stages_.read(sample->ticket, take, stop_); });
+  Reading reading{sample, StorageProfile::Read(storage_)};
+  const auto take = [&](std::size_t bytes) { return take_chunks(reading, bytes); };
+  finish_read(reading, guarded(NodeId::read, sample->ticket,
+                               [&] { return stages_.read(sample->ticket, take, stop_); }));
+}
+
+bool Bodies::completes(const Sample* sample) const {
+  return stages_.begin_read && (!stages_.read || stages_.completes(sample->ticket));
+}
+
+Reading Bodies::open_read(Sample* sample) {
+  return {sample, StorageProfile::Read(storage_), node(NodeId::read).begin()};
+}
+
+void Bodies::begin_read(Request request) {
+  if (stop_.requested()) return request.done(Outcome::big());  // the gate drops it
+  const Ticket ticket = request.ticket();  // the sample may have gone on before the call returns
+  Outcome outcome = guarded(NodeId::read, ticket, [&] {
+    stages_.begin_read(ticket, std::move(request), stop_);
+    return Outcome{};
+  });
+  if (outcome.kind != Outcome::Kind::done && request.open()) request.done(std::move(outcome));
+}
+
+std::span<std::uint8_t* const> Bodies::take_chunks(Reading& reading, std::size_t bytes) {
+  if (reading.size != 0) throw std::logic_error("read: memory was taken twice for one file");
+  const std::size_t needed = ChunkPool::chunks_for(bytes);
+  if (needed > options_.split.grant_chunks || needed == 0 || stop_.requested()) return {};
+  Sample* const sample = reading.sample;
+  reading.size = bytes;
+  chunks_.take(needed, sample->chunks);
+  chunks_.give_back_credit(std::exchange(sample->credit, 0) - needed);
+  return sample->chunks;
+}
+
+void Bodies::finish_read(Reading& reading, Outcome outcome) {
+  Sample* const sample = reading.sample;
+  // Those of the other style were guarded where they were called.
+  if (reading.begun != 0) {
+    outcome = guarded(NodeId::read, sample->ticket, [&] { return std::move(outcome); });
+    node(NodeId::read).end(reading.begun);
+  }
   node(NodeId::gate).arrive();
-  if (outcome.kind == Outcome::Kind::done) timed.done(size);
   if (outcome.kind == Outcome::Kind::done) {
+    reading.timed.done(reading.size);
+    std::size_t left = reading.size;
     for (std::uint8_t* chunk : sample->chunks) {
-      sample->pieces.emplace_back(chunk, std::min(size, ChunkPool::chunk_bytes));
-      size -= sample->pieces.back().size();
+      sample->pieces.emplace_back(chunk, std::min(left, ChunkPool::chunk_bytes));
+      left -= sample->pieces.back().size();
     }
     return;
   }
   sample->lane = true;
-  if (outcome.kind == Outcome::Kind::bad) sample->trouble = outcome.error;
+  if (outcome.kind == Outcome::Kind::bad) sample->trouble = std::move(outcome.error);
   give_bytes_back(sample);  // what waits for the lane holds no credit that others could use
+}
+
+void Bodies::drop_reads() {
+  (void)checked("read", "", [&] {
+    stages_.drop_reads();
+    return Status(Done{});
+  });
 }
 
 void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane) {

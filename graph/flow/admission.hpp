@@ -25,6 +25,14 @@ class Bodies {
 
   void admit(const Emit& to_read);  // serial
   void read(Sample* sample);        // on a reader thread
+  // A read in completion style, in parts: on any thread.
+  [[nodiscard]] bool completes(const Sample* sample) const;
+  [[nodiscard]] bool has_blocking_reads() const { return stages_.read != nullptr; }
+  [[nodiscard]] Reading open_read(Sample* sample);
+  void begin_read(Request request);
+  [[nodiscard]] std::span<std::uint8_t* const> take_chunks(Reading& reading, std::size_t bytes);
+  void finish_read(Reading& reading, Outcome outcome);
+  void drop_reads();
   void gate(Sample* arrived, Slot* returned, const Emit& to_decode,
             const Emit& to_lane);             // serial; at most one of the two
   [[nodiscard]] bool decode(Sample* sample);  // false: on to the big lane

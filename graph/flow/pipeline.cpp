@@ -16,6 +16,7 @@
 #include "base/tsan.hpp"
 #include "graph/flow/admission.hpp"
 #include "graph/flow/queue.hpp"
+#include "graph/flow/requests.hpp"
 #include "graph/flow/workers.hpp"
 
 namespace sluice {
@@ -27,7 +28,7 @@ using GateMessage = std::variant<Sample*, Slot*>;  // a sample arrives, or a slo
 using Async = flow::async_node<Sample*, GateMessage>;
 using LaneNode = flow::async_node<Sample*, Sample*>;
 
-// How long a read may take to come back after a stop before its thread is left behind.
+// How long a read may take to come back after a stop before its thread or request is left behind.
 constexpr std::chrono::milliseconds patience{2000};
 
 template <class Port, class Message>
@@ -39,7 +40,7 @@ void send(Port& port, Message* message) {
 // The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and
 // slots.
 struct Wiring {
-  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated,
+  Wiring(Bodies& b, Workers& readers, Requests& requests, Workers& lane_worker, BoundedQueue<Slot*>& collated,
          std::atomic<bool>& woken)
       : sampler(g, flow::serial,
                 [&](const Wake&, auto& out) {
@@ -51,7 +52,7 @@ struct Wiring {
              [&](Sample* s, auto&) {
                message_received(s);
                const BodyOrder order(&g);
-               readers.submit(s);
+               b.completes(s) ? requests.submit(s) : readers.submit(s);
              }),
         gate(g, flow::serial,
              [&](const GateMessage& m, auto& out) {
@@ -178,14 +179,18 @@ struct Pipeline::Impl {
           message_sent(slot);
           wiring->gate.try_put(slot);
         }),
-        readers(options.read_threads, hooks([this](Sample* s) { bodies.read(s); },
-                                            [this](Sample* s) { send(wiring->read.gateway(), s); })),
-        lane(1, hooks([this](Sample* s) { bodies.lane(s); },
-                      [this](Sample* s) { send(wiring->lane.gateway(), s); })),
+        readers(
+            options.read_threads, [this](Sample* s) { bodies.read(s); },
+            hooks([this](Sample* s) { send(wiring->read.gateway(), s); })),
+        requests(bodies, hooks([this](Sample* s) { send(wiring->read.gateway(), s); })),
+        lane(
+            1, [this](Sample* s) { bodies.lane(s); },
+            hooks([this](Sample* s) { send(wiring->lane.gateway(), s); })),
         parallelism(oneapi::tbb::global_control::max_allowed_parallelism, options.decode_threads + 1),
         arena(static_cast<int>(options.decode_threads) + 1, 1) {
     // Made inside the arena: a flow graph runs its tasks where it was constructed.
-    arena.execute([&] { wiring = std::make_unique<Wiring>(bodies, readers, lane, collated, woken); });
+    arena.execute(
+        [&] { wiring = std::make_unique<Wiring>(bodies, readers, requests, lane, collated, woken); });
     if (options.sizing && options.sizing->least != options.sizing->most) sizing.emplace(*options.sizing);
     stop.on_stop([this] {
       collated.close();
@@ -201,9 +206,8 @@ struct Pipeline::Impl {
     });
   }
 
-  Workers::Hooks hooks(std::function<void(Sample*)> work, std::function<void(Sample*)> deliver) {
-    return {std::move(work), std::move(deliver), [this] { wiring->g.reserve_wait(); },
-            [this] { wiring->g.release_wait(); }};
+  CompletionTable::Hooks hooks(std::function<void(Sample*)> deliver) {
+    return {std::move(deliver), [this] { wiring->g.reserve_wait(); }, [this] { wiring->g.release_wait(); }};
   }
 
   Fills queue_fills() {
@@ -272,6 +276,14 @@ struct Pipeline::Impl {
     return p;
   }
 
+  // So many files may be read at once, each style for itself.
+  void size_reads(unsigned at_once, bool start) {
+    requests.resize(at_once);
+    settle_readers(!bodies.has_blocking_reads() ? at_once
+                   : start                      ? readers.start()
+                                                : readers.resize(at_once));
+  }
+
   // So many read threads are there; fewer than wanted if the system gives no more.
   void settle_readers(unsigned got) {
     const unsigned wanted = sizing ? sizing->now().read_threads : bodies.options().read_threads;
@@ -290,7 +302,7 @@ struct Pipeline::Impl {
     std::vector<std::string> told = sizing->look(picture());
     bodies.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
-    if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
+    if (wanted.read_threads != before.read_threads) size_reads(wanted.read_threads, false);
     if (wanted.read_ahead != before.read_ahead) bodies.use_read_ahead(wanted.read_ahead);
     if (wanted.slots != before.slots) {
       bodies.use_slots(wanted.slots);
@@ -312,7 +324,9 @@ struct Pipeline::Impl {
   BoundedQueue<Batch> uploaded;
   Bodies bodies;
   std::function<void(Slot*)> give_slot_back;
-  Workers readers, lane;
+  Workers readers;
+  Requests requests;
+  Workers lane;
   oneapi::tbb::global_control parallelism;
   oneapi::tbb::task_arena arena;
   BackgroundWorkers background{arena};
@@ -328,7 +342,7 @@ Pipeline::~Pipeline() = default;
 RunEnd Pipeline::run(const std::function<void()>& tick) {
   Impl& p = *impl_;
   p.started = now_ns();
-  p.settle_readers(p.readers.start());
+  p.size_reads(p.bodies.options().read_threads, true);
   (void)p.lane.start();
   struct {
     Mutex mutex;
@@ -371,14 +385,18 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
   p.stop.request();  // wakes whatever still waits; a no-op after a failure
   if (upload.joinable()) upload.join();
   p.readers.cancel();
+  p.requests.cancel();
   p.lane.cancel();
   p.arena.execute([&] { p.wiring->wait(); });
   p.uploaded.clear();  // leases put their slots to the gate, which drops them
   p.arena.execute([&] { p.wiring->wait(); });
-  const bool readers_back = p.readers.join(patience);
-  end.abandoned = !p.lane.join(readers_back ? patience : std::chrono::milliseconds(0)) || !readers_back;
+  // Who is patient with one need not be so with the next.
+  const auto left = [&] { return end.abandoned ? std::chrono::milliseconds(0) : patience; };
+  if (!p.readers.join(left())) end.abandoned = true;
+  if (!p.requests.join(left())) end.abandoned = true;
+  if (!p.lane.join(left())) end.abandoned = true;
   if (end.abandoned) {
-    // What the stuck thread may still touch is never freed.
+    // What the stuck thread or a late answer may still touch is never freed.
     static auto& left_behind = *new std::vector<std::shared_ptr<Impl>>;
     left_behind.push_back(impl_);
     note_thread_left_behind();

@@ -1,6 +1,6 @@
 // The running graph: oneTBB nodes wired in one place, the threads that may block beside them, and the way a
 // run ends: every batch stepped, a failure, or a stop from outside. Nothing is left running when run()
-// returns, except a thread stuck in a read that never comes back.
+// returns, except a thread stuck in a read, or a request, that never comes back.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace sluice {
 struct RunEnd {
   std::optional<Error> failure;
   bool finished = false;   // every batch went through step
-  bool abandoned = false;  // a thread is stuck in a read, which base/process/left_behind has been told
+  bool abandoned = false;  // a read never came back, which base/process/left_behind has been told
   Picture picture;         // the final figures
 };
 

@@ -12,6 +12,7 @@
 #include "base/function_ref.hpp"
 #include "graph/figures/registry.hpp"
 #include "graph/figures/stats.hpp"
+#include "graph/flow/request.hpp"
 #include "graph/flow/stop.hpp"
 #include "graph/memory/sample.hpp"
 
@@ -25,12 +26,20 @@ struct Batch {
 };
 
 // Memory for a file of so many bytes: its chunks, in order; empty if the file is larger than a ticket's
-// grant, and then `read` must return Outcome::big().
+// grant or the run was stopped, and then `read` must return Outcome::big().
 using TakeChunks = FunctionRef<std::span<std::uint8_t* const>(std::size_t bytes)>;
 
 struct Stages {
   std::function<std::optional<Ticket>()> next;  // one after the other; nothing: the last one was given
+  // Reading is in one of two styles; either may be empty if no ticket needs it. `completes` says which one a
+  // ticket needs, where both are there.
   std::function<Outcome(const Ticket&, const TakeChunks&, const Stop&)> read;  // may block
+  // Moves the request to whoever will answer it, and returns at once; never called by two threads at a time.
+  // It may be called from within Request::done(), so the caller of that must hold no lock that it needs.
+  std::function<void(const Ticket&, Request&&, const Stop&)> begin_read;
+  std::function<bool(const Ticket&)> completes = [](const Ticket&) { return true; };
+  // The run is stopped: what was begun should be done soon, whatever comes of it. Returns at once.
+  std::function<void()> drop_reads = [] {};
   // Once a stop is asked for, what it returns no longer matters, only that it does so soon.
   std::function<Outcome(const Ticket&, Pieces, Slot&, const Stop&)> decode;
   // For a sample that was too large (no trouble) or whose content is bad; may block, runs one at a time.

@@ -8,7 +8,7 @@
 namespace sluice {
 
 struct Workers::State {
-  explicit State(Hooks h) : hooks(std::move(h)) {}
+  State(Work w, CompletionTable::Hooks hooks) : work(std::move(w)), table(std::move(hooks)) {}
 
   void run() {
     Lock lock(mutex);
@@ -21,40 +21,31 @@ struct Workers::State {
       Sample* sample = waiting.back();
       waiting.pop_back();
       lock.unlock();
-      hooks.work(sample);
-      lock.lock();
-      --active;                       // this thread comes back for what waits: nobody needs to be woken
-      if (!strike(sample)) continue;  // cancelled in the meantime: the sample is no longer ours
-      lock.unlock();
-      hooks.deliver(sample);
-      hooks.let_go();
+      work(sample);
+      {
+        const std::lock_guard again(mutex);
+        --active;  // this thread comes back for what waits: nobody needs to be woken
+      }
+      if (table.claim(sample)) table.hand_on(sample);
       lock.lock();
     }
     --running;
     ended.notify_all();
   }
 
-  bool strike(Sample* sample) REQUIRES(mutex) {
-    const auto at = std::find(table.begin(), table.end(), sample);
-    if (at == table.end()) return false;
-    *at = table.back();
-    table.pop_back();
-    return true;
-  }
-
   static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
 
-  Hooks hooks;
+  Work work;
+  CompletionTable table;
   Mutex mutex;
   Condition changed, ended;
   std::vector<Sample*> waiting GUARDED_BY(mutex);  // a heap, the oldest on top
-  std::vector<Sample*> table GUARDED_BY(mutex);    // in no order; as long as what is in flight
   unsigned running GUARDED_BY(mutex) = 0, active GUARDED_BY(mutex) = 0, limit GUARDED_BY(mutex) = 0;
   bool closed GUARDED_BY(mutex) = false;
 };
 
-Workers::Workers(unsigned threads, Hooks hooks)
-    : state_(std::make_shared<State>(std::move(hooks))), count_(threads) {}
+Workers::Workers(unsigned threads, Work work, CompletionTable::Hooks hooks)
+    : state_(std::make_shared<State>(std::move(work), std::move(hooks))), count_(threads) {}
 
 Workers::~Workers() {
   cancel();
@@ -98,11 +89,9 @@ unsigned Workers::resize(unsigned threads) {
 }
 
 void Workers::submit(Sample* sample) {
+  if (!state_->table.enter(sample)) return;
   {
     const Lock lock(state_->mutex);
-    if (state_->closed) return;
-    state_->hooks.hold();
-    state_->table.push_back(sample);
     state_->waiting.push_back(sample);
     std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
   }
@@ -110,16 +99,13 @@ void Workers::submit(Sample* sample) {
 }
 
 void Workers::cancel() {
-  std::size_t settled = 0;
   {
     const Lock lock(state_->mutex);
     state_->closed = true;
     state_->waiting.clear();
-    settled = state_->table.size();
-    state_->table.clear();
   }
   state_->changed.notify_all();
-  while (settled-- > 0) state_->hooks.let_go();
+  state_->table.settle();
 }
 
 bool Workers::join(std::chrono::milliseconds patience) {
@@ -132,9 +118,6 @@ bool Workers::join(std::chrono::milliseconds patience) {
   return all;
 }
 
-std::size_t Workers::outstanding() const {
-  const Lock lock(state_->mutex);
-  return state_->table.size();
-}
+std::size_t Workers::outstanding() const { return state_->table.size(); }
 
 }  // namespace sluice

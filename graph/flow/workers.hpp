@@ -1,6 +1,6 @@
 // Threads outside TBB for work that may block: file reads and the big lane. They take the oldest sample
-// first. What is under way stands in a completion table; cancel() settles the table at once, so that a thread
-// stuck in a dead mount holds nothing up: its late result finds no entry and is dropped.
+// first. What is under way stands in a completion table, so that a thread stuck in a dead mount holds nothing
+// up once cancel() has settled it.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "graph/memory/sample.hpp"
+#include "graph/flow/completion.hpp"
 
 namespace sluice {
 
 class Workers {
  public:
-  struct Hooks {
-    std::function<void(Sample*)> work;     // may block; must not throw
-    std::function<void(Sample*)> deliver;  // hands the sample on into the graph
-    std::function<void()> hold, let_go;    // the graph must wait for one more, one less result
-  };
-  Workers(unsigned threads, Hooks hooks);
+  using Work = std::function<void(Sample*)>;  // may block; must not throw
+  Workers(unsigned threads, Work work, CompletionTable::Hooks hooks);
   ~Workers();
 
   unsigned start();  // how many it came to; throws if not even one can be had

@@ -5,16 +5,19 @@
 
 namespace sluice {
 
-std::size_t Slot::bytes_for(std::uint32_t places, std::size_t place_bytes) {
-  const std::size_t pixels =
+std::size_t Slot::bytes_for(std::uint32_t places, std::size_t place_bytes, std::size_t label_bytes) {
+  const std::size_t samples =
       (places * place_bytes + alignof(std::int32_t) - 1) / alignof(std::int32_t) * alignof(std::int32_t);
-  return round_to_pages(pixels + places * sizeof(std::int32_t));
+  return round_to_pages(samples + places * label_bytes);
 }
 
-Slot::Slot(std::uint32_t places, std::size_t place_bytes)
-    : capacity_(places), place_bytes_(place_bytes), memory_(bytes_for(places, place_bytes)) {
-  // The labels stand at the end of the mapping, aligned because it ends on a page.
-  labels_ = reinterpret_cast<std::int32_t*>(memory_.data() + memory_.size() - places * sizeof(std::int32_t));
+Slot::Slot(std::uint32_t places, std::size_t place_bytes, std::size_t label_bytes)
+    : capacity_(places),
+      place_bytes_(place_bytes),
+      label_bytes_(label_bytes),
+      memory_(bytes_for(places, place_bytes, label_bytes)) {
+  // The labels stand at the end of the mapping: numbers are aligned there because it ends on a page.
+  labels_ = memory_.data() + memory_.size() - places * label_bytes;
 }
 
 void Slot::bind(std::uint64_t batch) {

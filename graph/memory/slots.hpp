@@ -1,6 +1,6 @@
-// Batch slots: the only place where decoded pixels live. A fixed number, mapped once, each large enough for
-// the largest batch of the run. A slot is bound to a batch by the gate, filled place by place, consumed, and
-// comes back.
+// Batch slots: the only place where decoded samples live, each with its label. A fixed number, mapped once,
+// each large enough for the largest batch of the run. A slot is bound to a batch by the gate, filled place by
+// place, consumed, and comes back.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +27,9 @@ struct Bad {
 
 class Slot {
  public:
-  static constexpr std::int32_t masked = -1;  // the label of a place that must not count
-
-  Slot(std::uint32_t places, std::size_t place_bytes);
-  [[nodiscard]] static std::size_t bytes_for(std::uint32_t places, std::size_t place_bytes);
+  Slot(std::uint32_t places, std::size_t place_bytes, std::size_t label_bytes = sizeof(std::int32_t));
+  [[nodiscard]] static std::size_t bytes_for(std::uint32_t places, std::size_t place_bytes,
+                                             std::size_t label_bytes = sizeof(std::int32_t));
 
   void bind(std::uint64_t batch);   // empty so far; how many places it has comes with its first sample
   void open(std::uint32_t places);  // throws std::logic_error where there are none, or not so many
@@ -40,7 +40,15 @@ class Slot {
   [[nodiscard]] std::span<std::uint8_t> place(std::uint32_t i) const {
     return {memory_.data() + i * place_bytes_, place_bytes_};
   }
-  [[nodiscard]] std::span<std::int32_t> labels() const { return {labels_, places_}; }
+  [[nodiscard]] std::span<std::uint8_t> label(std::uint32_t i) const {
+    return {labels_ + i * label_bytes_, label_bytes_};
+  }
+  // Those of all places, where each is one number. Throws std::logic_error where it is not.
+  template <class Number = std::int32_t>
+  [[nodiscard]] std::span<Number> labels() const {
+    if (label_bytes_ != sizeof(Number)) throw std::logic_error("slot: a label is not one such number");
+    return {reinterpret_cast<Number*>(labels_), places_};
+  }
   [[nodiscard]] std::span<std::uint8_t> memory() const { return memory_.bytes(); }
 
   void mark_bad(Bad bad);
@@ -51,9 +59,9 @@ class Slot {
 
  private:
   std::uint32_t capacity_;
-  std::size_t place_bytes_;
+  std::size_t place_bytes_, label_bytes_;
   Mapping memory_;
-  std::int32_t* labels_;
+  std::uint8_t* labels_;
   std::uint64_t batch_ = 0;
   std::uint32_t places_ = 0;
   std::atomic<std::uint32_t> left_{0};

@@ -51,7 +51,7 @@ BudgetSplit fixed_parts(const SplitRequest& r) {
   s.scratch = r.decode_threads * r.thread_scratch;
   s.copies = r.decode_threads * round_to_pages(r.thread_copy);
   s.lane = round_to_pages(r.max_file) + r.max_scratch;
-  s.slot_bytes = Slot::bytes_for(r.batch, r.place_bytes);
+  s.slot_bytes = Slot::bytes_for(r.batch, r.place_bytes, r.label_bytes);
   s.grant_chunks = ChunkPool::chunks_for(r.grant);
   return s;
 }

@@ -17,6 +17,7 @@ struct SplitRequest {
   std::size_t index = 0;        // bytes the file index holds already
   std::uint32_t batch = 0;      // places of the largest batch
   std::size_t place_bytes = 0;  // of one decoded sample
+  std::size_t label_bytes = sizeof(std::int32_t);
   unsigned decode_threads = 1;
   std::size_t thread_scratch = 0;  // codec memory allotted to each decode thread
   std::size_t thread_copy = 0;     // what augmentation works in, for each decode thread

@@ -12,28 +12,27 @@ using Queue = Device::Queue;
 
 struct Upload::Ring {
   struct Slot {
-    std::shared_ptr<void> pixels, labels;
+    std::shared_ptr<void> samples, labels;
     std::unique_ptr<Device::Event> copied;    // the network may read
     std::unique_ptr<Device::Event> consumed;  // the copy may overwrite
   };
 
   Ring(std::shared_ptr<Device> d, const UploadOptions& o)
       : device(std::move(d)),
-        max_bytes(std::size_t{3} * static_cast<std::size_t>(o.batch) *
-                  static_cast<std::size_t>(o.image_size) * static_cast<std::size_t>(o.image_size)),
-        max_count(o.batch) {}
+        max_bytes(static_cast<std::size_t>(o.batch) * o.sample.bytes()),
+        max_label_bytes(static_cast<std::size_t>(o.batch) * o.sample.label_bytes) {}
   ~Ring() { device->finish_copies(); }
 
   Status add_slot() {
     Slot slot;
-    auto pixels = device->allocate(max_bytes);
-    if (!pixels) return pixels.error();
-    auto labels = device->allocate(sizeof(std::int32_t) * static_cast<std::size_t>(max_count));
+    auto samples = device->allocate(max_bytes);
+    if (!samples) return samples.error();
+    auto labels = device->allocate(max_label_bytes);
     if (!labels) return labels.error();
     auto copied = device->make_event(), consumed = device->make_event();
     if (!copied) return copied.error();
     if (!consumed) return consumed.error();
-    slots.push_back({std::move(*pixels), std::move(*labels), std::move(*copied), std::move(*consumed)});
+    slots.push_back({std::move(*samples), std::move(*labels), std::move(*copied), std::move(*consumed)});
     const Lock lock(mutex);
     busy.push_back(false);
     return Done{};
@@ -73,20 +72,17 @@ struct Upload::Ring {
     return failure.value_or(Error{"upload", "", "stopped", ""});
   }
 
-  Status copy(Slot& slot, const HostBatch& batch, std::size_t bytes) {
+  Status copy(Slot& slot, const HostBatch& batch, std::size_t bytes, std::size_t label_bytes) {
     Status done = device->wait(*slot.consumed, Queue::copy);
-    if (done) done = device->copy(slot.pixels.get(), batch.pixels, bytes);
-    if (done)
-      done = device->copy(slot.labels.get(), batch.labels,
-                          sizeof(std::int32_t) * static_cast<std::size_t>(batch.count));
+    if (done) done = device->copy(slot.samples.get(), batch.samples, bytes);
+    if (done) done = device->copy(slot.labels.get(), batch.labels, label_bytes);
     if (done) done = device->record(*slot.copied, Queue::copy);
     if (done) done = device->after_copies(batch.release);
     return done;
   }
 
   const std::shared_ptr<Device> device;
-  const std::size_t max_bytes;
-  const int max_count;
+  const std::size_t max_bytes, max_label_bytes;
   std::vector<Slot> slots;  // as many as create() made
   Mutex mutex;
   Condition freed;
@@ -107,14 +103,15 @@ Result<Upload> Upload::create(std::shared_ptr<Device> device, const UploadOption
 
 Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   if (!ring_)
-    return DeviceBatch{batch.pixels, batch.labels, batch.count, batch.size, [] {}, std::move(batch.release)};
-  const auto side = static_cast<std::size_t>(batch.size);
-  const std::size_t bytes = 3 * static_cast<std::size_t>(batch.count) * side * side;
-  if (bytes > ring_->max_bytes || batch.count > ring_->max_count) {
+    return DeviceBatch{batch.samples, batch.labels, batch.count,
+                       batch.sample,  [] {},        std::move(batch.release)};
+  const auto count = static_cast<std::size_t>(batch.count);
+  const std::size_t bytes = count * batch.sample.bytes(), label_bytes = count * batch.sample.label_bytes;
+  if (bytes > ring_->max_bytes || label_bytes > ring_->max_label_bytes) {
     batch.release();
     return Error{"upload", "",
-                 "a batch of " + std::to_string(batch.count) + " images at " + std::to_string(batch.size) +
-                     " px is larger than a device slot",
+                 "a batch of " + std::to_string(batch.count) + " samples of " + batch.sample.text() +
+                     " is larger than a device slot",
                  ""};
   }
   Ring::Slot* slot = ring_->take();
@@ -122,7 +119,7 @@ Result<DeviceBatch> Upload::put(HostBatch&& batch) {
     batch.release();
     return ring_->why_stopped();
   }
-  if (Status copied = ring_->copy(*slot, batch, bytes); !copied) {
+  if (Status copied = ring_->copy(*slot, batch, bytes, label_bytes); !copied) {
     ring_->device->finish_copies();  // what was queued may still read the host's memory
     batch.release();
     ring_->give_back(*slot);
@@ -132,10 +129,10 @@ Result<DeviceBatch> Upload::put(HostBatch&& batch) {
   const auto use = [slot, ring = ring_](Status (Device::*what)(Device::Event&, Queue), Device::Event& event) {
     if (Status done = (ring->device.get()->*what)(event, Queue::compute); !done) ring->fail(done.error());
   };
-  return DeviceBatch{static_cast<const std::uint8_t*>(slot->pixels.get()),
-                     static_cast<const std::int32_t*>(slot->labels.get()),
+  return DeviceBatch{static_cast<const std::uint8_t*>(slot->samples.get()),
+                     slot->labels.get(),
                      batch.count,
-                     batch.size,
+                     batch.sample,
                      [use, slot] { use(&Device::wait, *slot->copied); },
                      [use, slot, ring = ring_] {
                        use(&Device::record, *slot->consumed);

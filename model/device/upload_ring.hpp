@@ -8,34 +8,35 @@
 #include <memory>
 
 #include "base/result.hpp"
+#include "base/sample_layout.hpp"
 #include "model/device/device.hpp"
 
 namespace sluice {
 
 // `release` is called exactly once, from any thread, when the host memory may be overwritten.
 struct HostBatch {
-  const std::uint8_t* pixels = nullptr;  // count x size x size x 3
-  const std::int32_t* labels = nullptr;  // -1: the image does not count
+  const std::uint8_t* samples = nullptr;  // one after the other, and so the labels
+  const void* labels = nullptr;
   int count = 0;
-  int size = 0;
+  SampleLayout sample;
   std::function<void()> release;
 };
 
 // In device memory. Its consumer calls `wait` before it queues work that reads the memory, and `release`
 // exactly once, after it has queued the last such work; both on the consumer's thread.
 struct DeviceBatch {
-  const std::uint8_t* pixels = nullptr;
-  const std::int32_t* labels = nullptr;
+  const std::uint8_t* samples = nullptr;
+  const void* labels = nullptr;
   int count = 0;
-  int size = 0;
+  SampleLayout sample;
   std::function<void()> wait;
   std::function<void()> release;
 };
 
 struct UploadOptions {
-  int batch = 256;       // images in the largest batch
-  int image_size = 224;  // of the largest images
-  int slots = 3;         // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
+  int batch = 256;      // samples in the largest batch
+  SampleLayout sample;  // of the largest samples
+  int slots = 3;        // device slots; each takes batch * (sample.bytes() + label_bytes) of the device
 };
 
 class Upload {

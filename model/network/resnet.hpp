@@ -5,18 +5,18 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "model/network/network_module.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/sync_norm.hpp"
 #include "pch/torch.hpp"
 
 namespace sluice {
 
-class ResNetImpl : public torch::nn::Module {
+class ResNetImpl : public NetworkModule {
  public:
   ResNetImpl(const NetworkShape& shape, std::int64_t classes);
-  at::Tensor forward(at::Tensor images);
-  // From now on each block keeps its input alone for the backward pass (see model/network/recompute.hpp).
-  void recompute_blocks();
+  at::Tensor forward(at::Tensor images) override;
+  void recompute_blocks() override;
 
  private:
   at::Tensor stem(const at::Tensor& images);

@@ -2,7 +2,8 @@
 
 namespace sluice {
 
-Average::Average(ResNet like, const ResNet& source, double decay) : network_(std::move(like)), decay_(decay) {
+Average::Average(NetworkPointer like, const NetworkModule& source, double decay)
+    : network_(std::move(like)), decay_(decay) {
   const auto take = [&](std::vector<at::Tensor> ours, std::vector<at::Tensor> theirs) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
       ours[i].requires_grad_(false);
@@ -11,8 +12,8 @@ Average::Average(ResNet like, const ResNet& source, double decay) : network_(std
       (floating ? source_ : source_counts_).push_back(theirs[i]);
     }
   };
-  take(network_->parameters(), source->parameters());
-  take(network_->buffers(), source->buffers());
+  take(network_->parameters(), source.parameters());
+  take(network_->buffers(), source.buffers());
   network_->eval();
   restart();
 }

@@ -2,14 +2,14 @@
 // be evaluated.
 #pragma once
 
-#include "model/network/resnet.hpp"
+#include "model/network/network_module.hpp"
 
 namespace sluice {
 
 class Average {
  public:
   // `like` is built as `source` is; it becomes a copy of it.
-  Average(ResNet like, const ResNet& source, double decay);
+  Average(NetworkPointer like, const NetworkModule& source, double decay);
 
   // After so many optimiser steps, this one included. Early on the average is shorter than `decay` makes it
   // ((1 + steps) / (10 + steps), as TensorFlow's ExponentialMovingAverage has it), so that the initial
@@ -17,10 +17,10 @@ class Average {
   void update(std::uint64_t steps);
   void restart();  // a copy of the source again
 
-  [[nodiscard]] ResNet& network() { return network_; }
+  [[nodiscard]] const NetworkPointer& network() const { return network_; }
 
  private:
-  ResNet network_;
+  NetworkPointer network_;
   double decay_;
   std::vector<at::Tensor> averaged_, source_;       // floating point
   std::vector<at::Tensor> counts_, source_counts_;  // whole numbers are copied

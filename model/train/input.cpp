@@ -14,11 +14,25 @@ Output output(at::ScalarType type) {
 }  // namespace
 
 Input::Input(std::shared_ptr<Device> device, at::Device where, at::ScalarType type, std::int64_t max_pixels,
-             const Affine& affine)
+             const Affine& affine, bool channels_last)
     : device_(std::move(device)),
       type_(type),
       memory_(at::empty({3 * max_pixels}, at::TensorOptions(where).dtype(converted(where, type)))),
-      affine_(affine) {}
+      affine_(affine),
+      channels_last_(channels_last) {}
+
+at::Tensor Input::samples(const DeviceBatch& batch, const Mix& mix) {
+  const at::Tensor all = images(batch.samples, batch.count, batch.sample.width(), mix);
+  return channels_last_ ? all : all.contiguous();
+}
+
+at::Tensor Input::labels(const DeviceBatch& batch) const {
+  return labels(static_cast<const std::int32_t*>(batch.labels), batch.count);
+}
+
+at::Tensor Input::label_room(std::int64_t count) const {
+  return at::zeros({count}, at::TensorOptions(memory_.device()).dtype(at::kLong));
+}
 
 at::Tensor Input::images(const std::uint8_t* pixels, std::int64_t count, std::int64_t size, const Mix& mix) {
   TORCH_CHECK(mix.kind == Mix::Kind::none || count % 2 == 0, "a batch of ", count,

@@ -7,10 +7,10 @@
 namespace sluice {
 
 struct StepInputs {
-  StepInputs(at::Device device, std::int64_t batch)
+  StepInputs(at::Device device, at::Tensor label_room)
       : mix(device),
         lr(at::zeros({}, at::TensorOptions(device).dtype(at::kFloat))),
-        memory(at::zeros({batch}, at::TensorOptions(device).dtype(at::kLong))) {}
+        memory(std::move(label_room)) {}
 
   // Queued like all other work: nothing waits, and nothing of the host's is read later.
   void set(const at::Tensor& of, double rate, const Mix& how) {

@@ -26,8 +26,8 @@ PhaseSums sums_of(const double* values) {
 
 }  // namespace
 
-ResNet Step::Impl::prepare(ResNet network, const StepOptions& options, const Precision& precision,
-                           at::Device device) {
+NetworkPointer Step::Impl::prepare(NetworkPointer network, const StepOptions& options,
+                                   const Precision& precision, at::Device device) {
   network->to(device);
   if (precision.compute == at::kDouble) to_double(*network);
   if (options.channels_last) to_channels_last(*network);
@@ -51,14 +51,12 @@ Result<Step> Step::create(const StepOptions& options) {
     if (options.threads > 0) at::set_num_threads(options.threads);
     apply(*precision);
     at::globalContext().setBenchmarkCuDNN(true);
-    const auto build = [&] {
-      return make_resnet(options.arch, options.classes, options.seed, options.zero_init);
-    };
-    Result<ResNet> network = build();
+    const auto build = [&] { return tensor_task(options.task.kind).build(options); };
+    Result<NetworkPointer> network = build();
     if (!network) return network.error();
     impl = std::make_unique<Impl>(resolved, *network, *precision, *on);
     if (options.ema > 0)
-      impl->average.emplace(Impl::prepare(*build(), options, *precision, impl->device), impl->network,
+      impl->average.emplace(Impl::prepare(*build(), options, *precision, impl->device), *impl->network,
                             options.ema);
     return Done{};
   });
@@ -71,12 +69,12 @@ Result<Step> Step::create(const StepOptions& options) {
 Status Step::train(DeviceBatch&& batch, const TrainStep& how) {
   const auto work = [&]() -> Status {
     Impl& it = *impl_;
-    const auto [images, labels] = it.take(batch, how.mix);
+    const auto [samples, labels] = it.take(batch, how.mix);
     it.network->train();
     it.trained = true;
-    if (it.capture) return it.train_captured(images, labels, how);
+    if (it.capture) return it.train_captured(samples, labels, how);
     if (it.pending == 0) it.begin_step();
-    const BatchSums sums = it.forward(it.network, images, labels, how.mix);
+    const BatchSums sums = it.task.loss(it.options, it.forward(samples), labels, how.mix);
     it.step_sums.add(sums);
     const at::Tensor loss = sums.mean() / it.options.accumulate;
     if (it.parallel && it.pending + 1 == it.options.accumulate) it.parallel->expect_gradients();
@@ -92,12 +90,12 @@ Status Step::train(DeviceBatch&& batch, const TrainStep& how) {
 Status Step::eval(DeviceBatch&& batch) {
   const auto work = [&]() -> Status {
     Impl& it = *impl_;
-    const auto [images, labels] = it.take(batch);
+    const auto [samples, labels] = it.take(batch);
     it.agree_on_statistics();
     const c10::InferenceMode inference;
     it.network->eval();
-    it.eval_sums.add(it.forward(it.network, images, labels));
-    if (it.average) it.ema_sums.add(it.forward(it.average->network(), images, labels));
+    it.eval_sums.add(it.evaluate(*it.network, samples, labels));
+    if (it.average) it.ema_sums.add(it.evaluate(*it.average->network(), samples, labels));
     it.evaluated = true;
     return Done{};
   };

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "model/device/upload_ring.hpp"
+#include "model/task.hpp"
 #include "model/train/mix.hpp"
 #include "model/weights/checkpoint_file.hpp"
 
@@ -41,8 +42,8 @@ struct StepOptions {
   std::uint64_t seed = 42;  // of the initial weights
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
   std::array<float, 3> std{0.229f, 0.224f, 0.225f};
-  int batch = 256;                     // images in the largest batch; the input's memory is allocated for it
-  int image_size = 224;                // of the largest images
+  int batch = 256;  // samples in the largest batch; the input's memory is allocated for it
+  Task task = image_classification(224);
   std::shared_ptr<Ranks> ranks;        // who trains the same network; null: nobody else
   bool sync_bn = false;                // statistics of the norms are taken over all ranks
   std::shared_ptr<ReduceTrace> trace;  // of the sums of gradients over the ranks; null: none

@@ -1,13 +1,12 @@
 #include "model/train/train_step_impl.hpp"
 
 #include "model/device/vram.hpp"
-#include "model/network/activations.hpp"
 #include "model/network/sync_norm.hpp"
 
 namespace sluice {
 namespace {
 
-std::unique_ptr<Parallel> connect(const StepOptions& options, const ResNet& network) {
+std::unique_ptr<Parallel> connect(const StepOptions& options, const NetworkPointer& network) {
   if (!options.ranks) return nullptr;
   NamedTensors parameters;
   for (const auto& item : network->named_parameters()) parameters.emplace_back(item.key(), item.value());
@@ -25,17 +24,18 @@ struct Releasing {
 
 }  // namespace
 
-Step::Impl::Impl(const StepOptions& o, ResNet built, const Precision& p, const std::shared_ptr<Device>& where)
+Step::Impl::Impl(const StepOptions& o, NetworkPointer built, const Precision& p,
+                 const std::shared_ptr<Device>& where)
     : options(o),
       on(where),
       device(o.device == "cuda" ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(o.device_index))
                                 : at::Device(o.device)),
       precision(p),
+      task(tensor_task(o.task.kind)),
       network(prepare(std::move(built), o, p, device)),
       parallel(connect(o, network)),
       sgd(network->parameters(), {o.momentum, o.weight_decay, o.nesterov, o.decay_all}),
-      input(on, device, p.compute, std::int64_t{o.batch} * o.image_size * o.image_size,
-            make_affine(o.mean, o.std)),
+      input(task.input(o, on, device, p.compute)),
       step_sums(device),
       train_sums(device),
       eval_sums(device),
@@ -50,24 +50,21 @@ Step::Impl::Impl(const StepOptions& o, ResNet built, const Precision& p, const s
 std::pair<at::Tensor, at::Tensor> Step::Impl::take(DeviceBatch& batch, const Mix& mix) {
   const Releasing releasing(batch);
   batch.wait();
-  at::Tensor images = input.images(batch.pixels, batch.count, batch.size, mix);
-  if (!options.channels_last) images = images.contiguous();
-  return {images, input.labels(batch.labels, batch.count)};
+  return {input->samples(batch, mix), input->labels(batch)};
 }
 
-at::Tensor Step::Impl::logits(ResNet& through, const at::Tensor& images) {
+at::Tensor Step::Impl::forward(const at::Tensor& samples) {
   const Autocast autocast(precision, device);
-  return through->forward(images);
+  return network->forward(samples);
 }
 
-BatchSums Step::Impl::forward(ResNet& through, const at::Tensor& images, const at::Tensor& labels,
-                              const Mix& mix) {
-  return cross_entropy(logits(through, images), labels, options.label_smoothing, mix);
-}
-
-BatchSums Step::Impl::forward(ResNet& through, const at::Tensor& images, const at::Tensor& labels,
-                              const MixOnDevice& mix) {
-  return cross_entropy(logits(through, images), labels, options.label_smoothing, mix);
+BatchSums Step::Impl::evaluate(NetworkModule& with, const at::Tensor& samples, const at::Tensor& labels) {
+  at::Tensor output;
+  {
+    const Autocast autocast(precision, device);
+    output = task.evaluate(with, samples);
+  }
+  return task.loss(options, output, labels, {});
 }
 
 void Step::Impl::begin_step() {
@@ -105,30 +102,30 @@ void Step::Impl::prepare_capture() {
   const std::string why =
       why_no_capture(options.device, !options.ranks, options.accumulate, options.channels_last);
   if (!why.empty()) return options.note("model.compile = \"graph\" has no effect: " + why);
-  inputs.emplace(device, options.batch);
-  capture.emplace(on, options.batch, options.image_size, options.note);
+  inputs.emplace(device, input->label_room(options.batch));
+  capture.emplace(on, options.batch, options.task.sample.width(), options.note);
 }
 
-Status Step::Impl::train_captured(const at::Tensor& images, const at::Tensor& labels, const TrainStep& how) {
+Status Step::Impl::train_captured(const at::Tensor& samples, const at::Tensor& labels, const TrainStep& how) {
   inputs->set(labels, how.lr, how.mix);
   changing = true;
   const auto work = [&]() -> Status {
     sgd.zero_gradients();
     step_sums.reset();
-    const BatchSums sums = forward(network, images, inputs->labels, inputs->mix);
+    const BatchSums sums = task.recorded_loss(options, forward(samples), inputs->labels, inputs->mix);
     step_sums.add(sums);
     (scaler ? scaler->scale(sums.mean()) : sums.mean()).backward();
     optimise(inputs->lr);
     return Done{};
   };
-  Status done = capture->run(static_cast<int>(images.size(0)), static_cast<int>(images.size(2)), work);
+  Status done = capture->run(static_cast<int>(samples.size(0)), static_cast<int>(samples.size(-1)), work);
   if (!done) return done;
   if (average) average->update(how.steps + 1);
   changing = false;
   return done;
 }
 
-Error Step::Impl::no_memory(int batch, int size) {
+Error Step::Impl::no_memory(int batch, const SampleLayout& sample) {
   const auto bytes = [](const std::vector<at::Tensor>& tensors) {
     std::size_t sum = 0;
     for (const at::Tensor& t : tensors) sum += t.nbytes();
@@ -139,12 +136,14 @@ Error Step::Impl::no_memory(int batch, int size) {
   use.gradients = bytes(sgd.gradients());
   use.optimiser = bytes(sgd.momenta());
   if (average) use.average = use.weights;
-  use.input = input.bytes();
+  use.input = input->bytes();
   constexpr std::int64_t some = 64;  // images: what does not depend on their number hardly counts then
-  use.image_needs = step_memory({options.arch, options.classes, size, some, options.precision,
-                                 options.device == "cpu", options.channels_last, options.recompute})
-                        .peak /
-                    some;
+  use.image_needs =
+      options.task
+          .step_memory(sample, {options.arch, options.classes, 0, some, options.precision,
+                                options.device == "cpu", options.channels_last, options.recompute})
+          .peak /
+      some;
   use.batch = batch;
   use.recompute = options.recompute;
   add_figures(use, on->memory());
@@ -155,7 +154,7 @@ Status Step::Impl::within_memory(const DeviceBatch& batch, FunctionRef<Status()>
   try {
     return body();
   } catch (const c10::OutOfMemoryError&) {
-    return no_memory(batch.count, batch.size);
+    return no_memory(batch.count, batch.sample);
   }
 }
 

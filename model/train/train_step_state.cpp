@@ -8,18 +8,18 @@
 namespace sluice {
 namespace {
 
-NamedTensors named_tensors(const ResNet& of, const std::string& prefix) {
+NamedTensors named_tensors(const NetworkModule& of, const std::string& prefix) {
   NamedTensors all;
-  for (const auto& item : of->named_parameters()) all.emplace_back(prefix + item.key(), item.value());
-  for (const auto& item : of->named_buffers()) all.emplace_back(prefix + item.key(), item.value());
+  for (const auto& item : of.named_parameters()) all.emplace_back(prefix + item.key(), item.value());
+  for (const auto& item : of.named_buffers()) all.emplace_back(prefix + item.key(), item.value());
   return all;
 }
 
 // All that a checkpoint holds, under its names.
-NamedTensors saved_tensors(const ResNet& network, const std::vector<at::Tensor>& momenta,
-                           const ResNet* average, const Scaler* scaler) {
+NamedTensors saved_tensors(const NetworkModule& network, const std::vector<at::Tensor>& momenta,
+                           const NetworkModule* average, const Scaler* scaler) {
   NamedTensors named = named_tensors(network, "model.");
-  const auto parameters = network->named_parameters();
+  const auto parameters = network.named_parameters();
   for (std::size_t i = 0; i < momenta.size(); ++i)
     named.emplace_back("momentum." + parameters[i].key(), momenta[i]);
   if (average)
@@ -42,10 +42,10 @@ Status of_this_network(const StepOptions& options, const Snapshot& snapshot) {
 
 }  // namespace
 
-NamedTensors Step::Impl::weights() const { return named_tensors(network, "model."); }
+NamedTensors Step::Impl::weights() const { return named_tensors(*network, "model."); }
 
 NamedTensors Step::Impl::everything() {
-  NamedTensors named = saved_tensors(network, sgd.momenta(), average ? &average->network() : nullptr,
+  NamedTensors named = saved_tensors(*network, sgd.momenta(), average ? average->network().get() : nullptr,
                                      scaler ? &*scaler : nullptr);
   const std::size_t parameters = network->parameters().size();
   if (under_way)
@@ -61,32 +61,33 @@ Status Step::Impl::with_tensors(const char* subject, const StepOptions& options,
     if (options.threads > 0) at::set_num_threads(options.threads);  // no more than were counted
     const auto precision = parse_precision(options.precision, at::Device(options.device));
     if (!precision) return precision.error();
-    Result<ResNet> built = make_resnet(options.arch, options.classes, options.seed, options.zero_init);
+    Result<NetworkPointer> built = tensor_task(options.task.kind).build(options);
     if (!built) return built.error();
-    const ResNet network = prepare(*built, options, *precision, at::kCPU);
+    const NetworkPointer network = prepare(*built, options, *precision, at::kCPU);
     std::optional<Scaler> scaler;
     if (precision->scaled) scaler.emplace(at::kCPU);
     const std::vector<at::Tensor> momenta =
         options.momentum == 0 ? std::vector<at::Tensor>() : network->parameters();
-    return look(network, saved_tensors(network, momenta, options.ema > 0 ? &network : nullptr,
-                                       scaler ? &*scaler : nullptr));
+    return look(*network, saved_tensors(*network, momenta, options.ema > 0 ? network.get() : nullptr,
+                                        scaler ? &*scaler : nullptr));
   };
   return std::async(std::launch::async, [&] { return attempt(subject, nullptr, body); }).get();
 }
 
 Status Step::would_restore(const StepOptions& options, const Snapshot& snapshot) {
   if (Status same = of_this_network(options, snapshot); !same) return same;
-  return Impl::with_tensors("checkpoint", options, [&](const ResNet&, const NamedTensors& tensors) {
+  return Impl::with_tensors("checkpoint", options, [&](const NetworkModule&, const NamedTensors& tensors) {
     return fits(snapshot, tensors);
   });
 }
 
 Status Step::would_start_from(const StepOptions& options, const Snapshot& weights) {
-  return Impl::with_tensors("weights", options, [&](const ResNet& network, const NamedTensors&) -> Status {
-    const Result<NamedTensors> fitting = fitting_weights(weights, named_tensors(network, "model."));
-    if (!fitting) return fitting.error();
-    return fits(weights, *fitting);
-  });
+  return Impl::with_tensors(
+      "weights", options, [&](const NetworkModule& network, const NamedTensors&) -> Status {
+        const Result<NamedTensors> fitting = fitting_weights(weights, named_tensors(network, "model."));
+        if (!fitting) return fitting.error();
+        return fits(weights, *fitting);
+      });
 }
 
 Status Step::snapshot(Snapshot& into) {

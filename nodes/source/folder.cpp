@@ -183,6 +183,13 @@ void ImageFolder::path(std::size_t index, std::string& into) const {
   into.append(&files.names[files.offsets[index - starts_[at]]]);
 }
 
+Outcome ImageFolder::fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+                           const Stop& stop) const {
+  thread_local std::string file;
+  path(index, file);
+  return read_file(file, options, place, stop);
+}
+
 std::size_t ImageFolder::index_bytes() const {
   const auto heap = [](const std::string& text) {
     return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;

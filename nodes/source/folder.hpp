@@ -1,7 +1,7 @@
-// A tree of class folders, root/<class>/*.{JPEG,JPG,JPE}, as an index of paths and labels. Names are in byte
-// order, symlinks are followed, hidden entries skipped; folders below a class folder are not descended into.
-// Built for millions of files: a name costs its bytes plus five, and no file is opened or (unless a symlink)
-// looked up.
+// A tree of class folders, root/<class>/*.{JPEG,JPG,JPE}, as an index of paths and labels; blocks. Names are
+// in byte order, symlinks are followed, hidden entries skipped; folders below a class folder are not
+// descended into. Built for millions of files: a name costs its bytes plus five, and no file is opened or
+// (unless a symlink) looked up.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nodes/source/source.hpp"
 
 namespace sluice {
 
@@ -25,16 +26,21 @@ struct FolderOptions {
   std::vector<std::string> expect{};
 };
 
-class ImageFolder {
+class ImageFolder final : public Source {
  public:
   static Result<ImageFolder> scan(const std::string& root, const FolderOptions& options);
 
-  [[nodiscard]] std::size_t size() const { return starts_.back(); }
   [[nodiscard]] std::string path(std::size_t index) const;
   void path(std::size_t index, std::string& into) const;  // reuses its memory
-  [[nodiscard]] int label(std::size_t index) const;
-  [[nodiscard]] const std::vector<std::string>& class_names() const { return classes_; }
-  [[nodiscard]] std::size_t index_bytes() const;  // what the index holds, this object included
+
+  [[nodiscard]] std::size_t size() const override { return starts_.back(); }
+  [[nodiscard]] int label(std::size_t index) const override;
+  [[nodiscard]] std::string name(std::size_t index) const override { return path(index); }
+  [[nodiscard]] std::optional<std::size_t> bytes(std::size_t) const override { return std::nullopt; }
+  [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
+  [[nodiscard]] std::size_t index_bytes() const override;
+  [[nodiscard]] Outcome fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+                              const Stop& stop) const override;
 
  private:
   // The names of a class one after the other, each ended by a zero byte; offsets[i] is where name i begins.

@@ -2,6 +2,8 @@
 
 namespace sluice {
 
+Task task_of(const Config& c) { return image_classification(c.data.image_size); }
+
 StepOptions step_options(const Config& c, int classes, const std::string& device, unsigned threads) {
   StepOptions s;
   s.arch = c.model.arch;
@@ -21,7 +23,7 @@ StepOptions step_options(const Config& c, int classes, const std::string& device
   s.threads = static_cast<int>(threads);
   s.seed = static_cast<std::uint64_t>(c.train.seed);
   s.batch = static_cast<int>(c.train.batch);
-  s.image_size = static_cast<int>(c.data.image_size);
+  s.task = task_of(c);
   s.sync_bn = c.model.sync_bn;
   s.compile = c.model.compile;
   s.recompute = c.model.recompute;

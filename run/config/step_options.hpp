@@ -7,6 +7,8 @@
 
 namespace sluice {
 
+[[nodiscard]] Task task_of(const Config& config);
+
 [[nodiscard]] StepOptions step_options(const Config& config, int classes, const std::string& device,
                                        unsigned threads);
 [[nodiscard]] MixOptions mix_options(const Config& config);

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "nodes/jpeg/source.hpp"
-#include "nodes/read.hpp"
 
 namespace sluice {
 
@@ -46,7 +45,7 @@ struct FullDecoder::State {
 FullDecoder::FullDecoder() : state_(std::make_unique<State>()) {}
 FullDecoder::~FullDecoder() = default;
 
-Status FullDecoder::decode(const std::string& path) {
+Status FullDecoder::decode(const Source& from, std::size_t item) {
   State& s = *state_;
   std::size_t bytes = 0;
   const auto place = [&](std::size_t size, std::vector<iovec>& where) {
@@ -55,12 +54,12 @@ Status FullDecoder::decode(const std::string& path) {
     where.push_back({s.file.data(), bytes});
     return true;
   };
-  const Outcome read = read_file(path, {}, place, s.stop);
+  const Outcome read = from.fetch(item, {}, place, s.stop);
   if (read.kind != Outcome::Kind::done) return read.error;
   const std::span<const std::uint8_t> piece(s.file.data(), bytes);
   if (s.decode({&piece, 1})) return Done{};
   jpeg_abort_decompress(&s.info);
-  return Error{"decode", path, s.errors.message.data(), ""};
+  return Error{"decode", from.name(item), s.errors.message.data(), ""};
 }
 
 }  // namespace sluice

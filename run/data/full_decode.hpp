@@ -3,10 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/result.hpp"
+#include "nodes/source/source.hpp"
 
 namespace sluice {
 
@@ -17,7 +16,7 @@ class FullDecoder {  // one per thread
   FullDecoder(const FullDecoder&) = delete;
   FullDecoder& operator=(const FullDecoder&) = delete;
 
-  [[nodiscard]] Status decode(const std::string& path);  // reads it first
+  [[nodiscard]] Status decode(const Source& from, std::size_t item);  // reads it first
 
  private:
   struct State;

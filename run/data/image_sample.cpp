@@ -9,11 +9,12 @@ namespace sluice {
 namespace {
 
 // Reads as the run does, into `bytes`.
-Outcome read_into(std::vector<std::uint8_t>& bytes, const std::string& path, ReadOptions options) {
+Outcome read_into(std::vector<std::uint8_t>& bytes, const Source& source, std::size_t index,
+                  ReadOptions options) {
   const Stop never;
   options.tries = 2;
-  return read_file(
-      path, options,
+  return source.fetch(
+      index, options,
       [&](std::size_t size, std::vector<iovec>& where) {
         bytes.resize(size);
         where.push_back({bytes.data(), size});
@@ -27,19 +28,18 @@ Outcome read_into(std::vector<std::uint8_t>& bytes, const std::string& path, Rea
 ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
                           const DataPathOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const ImageFolder& folder = sets.of(split);
+  const Source& source = sets.of(split);
   const bool train = split == Split::train;
   ImageSample sample;
-  sample.whole = folder.size();
+  sample.whole = source.size();
   JpegDecoder decoder;
   std::vector<std::uint8_t> bytes;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(options.decode.out) *
                                    static_cast<std::size_t>(options.decode.out) * 3);
   std::size_t good = 0;
   double ms = 0;
-  for (const std::size_t i : spread(folder.size(), count)) {
-    const std::string path = folder.path(i);
-    const Outcome read = read_into(bytes, path, options.read);
+  for (const std::size_t i : spread(source.size(), count)) {
+    const Outcome read = read_into(bytes, source, i, options.read);
     ++sample.looked_at;
     Error error = read.error;
     bool bad = read.kind == Outcome::Kind::bad;
@@ -60,7 +60,7 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
         ++good;
       }
     }
-    if (bad && ++sample.bad == 1) sample.first_bad = path + ": " + error.cause;
+    if (bad && ++sample.bad == 1) sample.first_bad = source.name(i) + ": " + error.cause;
   }
   sample.ms = good > 0 ? ms / static_cast<double>(good) : 0;
   return sample;

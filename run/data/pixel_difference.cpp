@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
-
-#include "base/files/regular.hpp"
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -43,14 +41,20 @@ bool compare(JpegDecoder& decoder, std::span<const std::uint8_t> file, std::uint
 
 }  // namespace
 
-PixelDifference pixel_difference(const std::vector<std::string>& files, const DataPathOptions& options) {
+PixelDifference pixel_difference(const Source& source, std::span<const std::size_t> items,
+                                 const DataPathOptions& options) {
   JpegDecoder decoder;
   Sums sums;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    InputFile in(files[i]);
-    const std::vector<char> bytes(std::istreambuf_iterator<char>(in), {});
-    (void)compare(decoder, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, i, options,
-                  sums);
+  std::vector<std::uint8_t> bytes;
+  const Stop never;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+      bytes.resize(size);
+      where.push_back({bytes.data(), size});
+      return true;
+    };
+    if (source.fetch(items[i], options.read, place, never).kind == Outcome::Kind::done)
+      (void)compare(decoder, bytes, i, options, sums);
   }
   if (sums.images == 0) return {};
   return {sums.levels / sums.values, sums.changed / sums.values, sums.largest, sums.reduced / sums.images};

@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <vector>
+#include <span>
 
 #include "nodes/data_path.hpp"
 
@@ -17,8 +16,8 @@ struct PixelDifference {
   double reduced = 0;  // share of the images that are decoded at a part of their size
 };
 
-// Of training samples `index` in epoch 0, one for each file. Files that cannot be decoded count for nothing.
-[[nodiscard]] PixelDifference pixel_difference(const std::vector<std::string>& files,
+// Of these items as the first training samples of epoch 0. Those that cannot be decoded count for nothing.
+[[nodiscard]] PixelDifference pixel_difference(const Source& source, std::span<const std::size_t> items,
                                                const DataPathOptions& options);
 
 }  // namespace sluice

@@ -66,8 +66,8 @@ PlanData assumed_data(const Config& c, const ImageCounts& given) {
 }
 
 PlanData data_of(const DataSets& sets) {
-  return {sets.train.size(), sets.val.size(), static_cast<std::int64_t>(sets.train.class_names().size()),
-          sets.train.index_bytes() + sets.val.index_bytes(), "counted in the folders"};
+  return {sets.train->size(), sets.val->size(), static_cast<std::int64_t>(sets.train->class_names().size()),
+          sets.index_bytes(), "counted in the folders"};
 }
 
 Result<PlanData> plan_data(const Config& c, const ImageCounts& given) {

@@ -6,6 +6,7 @@
 #include "graph/memory/chunks.hpp"
 #include "model/network/activations.hpp"
 #include "model/train/capture.hpp"
+#include "run/config/step_options.hpp"
 
 namespace sluice {
 namespace {
@@ -22,8 +23,8 @@ constexpr std::size_t cuda_context = 600 * MiB;   // on the GPU: context and ker
 constexpr std::size_t cudnn_workspace = 512 * MiB, nccl_buffers = 256 * MiB;
 constexpr int device_slots = 3;  // of the ring between host and GPU
 
-std::size_t pixels(const Config& c) {
-  return static_cast<std::size_t>(c.train.batch * c.data.image_size * c.data.image_size) * 3;
+std::size_t of_batch(const Config& c, std::size_t of_sample) {
+  return static_cast<std::size_t>(c.train.batch) * of_sample;
 }
 
 std::size_t converted_value(const Config& c, bool cpu) {
@@ -31,13 +32,14 @@ std::size_t converted_value(const Config& c, bool cpu) {
 }
 
 StepMemory activations(const Config& c, const NetworkRun& run) {
-  return step_memory({c.model.arch, run.classes, c.data.image_size, c.train.batch, c.model.precision,
-                      run.device == "cpu", c.model.channels_last, c.model.recompute});
+  const Task task = task_of(c);
+  return task.step_memory(task.sample, {c.model.arch, run.classes, 0, c.train.batch, c.model.precision,
+                                        run.device == "cpu", c.model.channels_last, c.model.recompute});
 }
 
-std::string of_batch(const Config& c) {
-  return "batch of " + std::to_string(c.train.batch) + " at " + std::to_string(c.data.image_size) + " px, " +
-         c.model.precision + (c.model.recompute ? ", recomputed" : "");
+std::string told_batch(const Config& c) {
+  return "batch of " + std::to_string(c.train.batch) + " at " + task_of(c).size + ", " + c.model.precision +
+         (c.model.recompute ? ", recomputed" : "");
 }
 
 // Weights and statistics, gradients, momenta; the statistics a second time, as of the last finished step.
@@ -87,11 +89,11 @@ MemoryPlan memory_beside(const Config& c, const NetworkRun& run) {
   add("process", "process and libtorch",
       libraries + run.threads * thread_memory + run.readers * reader_memory, how);
   if (cpu) {
-    const std::size_t staging = pixels(c) * converted_value(c, true);
+    const std::size_t staging = of_batch(c, task_of(c).sample.values()) * converted_value(c, true);
     const std::size_t step = activations(c, run).peak;
     add("weights", "weights and optimiser", h.trained(), "weights, gradients, momenta");
     add("ema", "averaged weights", h.average, "optim.ema");
-    add("activations", "activations", step, of_batch(c) + "; forward and backward at their fullest");
+    add("activations", "activations", step, told_batch(c) + "; forward and backward at their fullest");
     add("staging", "device staging", staging, "the batch converted for the network");
     add("kept", "kept between steps", (h.trained() + h.average + step + staging) / 8,
         "freed tensors that stay, at most an eighth");
@@ -126,8 +128,9 @@ MemoryPlan device_memory(const Config& c, const NetworkRun& run) {
   const auto add = [&](const char* key, const char* name, std::size_t bytes, std::string how) {
     if (bytes > 0) plan.owners.push_back({key, name, bytes, std::move(how)});
   };
+  const SampleLayout sample = task_of(c).sample;
   const StepMemory tensors = activations(c, run);
-  const std::size_t step = tensors.peak, labels = static_cast<std::size_t>(c.train.batch) * 4;
+  const std::size_t step = tensors.peak;
   const bool recorded =
       c.model.compile == "graph" &&
       why_no_capture(run.device, run.ranks == 1, static_cast<int>(c.train.accumulate), c.model.channels_last)
@@ -136,10 +139,12 @@ MemoryPlan device_memory(const Config& c, const NetworkRun& run) {
   add("gradients", "gradients", h.gradients, "fp32");
   add("optimiser", "optimiser", h.momenta, "momenta, fp32");
   add("ema", "averaged weights", h.average, "optim.ema");
-  add("activations", "activations", step, of_batch(c) + "; forward and backward at their fullest");
+  add("activations", "activations", step, told_batch(c) + "; forward and backward at their fullest");
   add("recording", "beside the recording", recorded ? tensors.validation : 0,
       "model.compile = \"graph\": a recorded step shares no memory with validation");
-  add("input", "input slots", device_slots * (pixels(c) + labels) + pixels(c) * converted_value(c, false),
+  add("input", "input slots",
+      of_batch(c, device_slots * (sample.bytes() + sample.label_bytes) +
+                      sample.values() * converted_value(c, false)),
       std::to_string(device_slots) + " batches of bytes and one converted");
   add("workspace", run.ranks > 1 ? "cuDNN and NCCL" : "cuDNN workspace",
       cudnn_workspace + (run.ranks > 1 ? nccl_buffers : 0), "an estimate, not measured");
@@ -150,7 +155,8 @@ MemoryPlan device_memory(const Config& c, const NetworkRun& run) {
 
 LoaderMemory loader_memory(const Config& c, unsigned decode_threads) {
   constexpr std::int64_t usual = 2;
-  return {decode_threads, static_cast<std::size_t>(c.pipeline.prefetch.value_or(usual)), pixels(c) * 4};
+  return {decode_threads, static_cast<std::size_t>(c.pipeline.prefetch.value_or(usual)),
+          of_batch(c, task_of(c).sample.values() * 4)};
 }
 
 }  // namespace sluice

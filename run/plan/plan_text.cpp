@@ -4,6 +4,7 @@
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
+#include "run/config/step_options.hpp"
 #include "run/plan/plan.hpp"
 
 namespace sluice {
@@ -44,9 +45,9 @@ std::string heading(const Plan& p) {
   const Config& c = r.config;
   const PlanMachine& m = r.machine;
   std::string text = printable(r.config_name) + ": " + c.model.arch + " on " + r.device + ", " +
-                     c.model.precision + ", " + std::to_string(c.data.image_size) + " px, batch " +
-                     std::to_string(c.train.batch) + (c.model.recompute ? ", recomputed" : "") + "; " +
-                     std::to_string(r.devices) + (r.devices == 1 ? " device" : " devices") +
+                     c.model.precision + ", " + task_of(c).size + ", batch " + std::to_string(c.train.batch) +
+                     (c.model.recompute ? ", recomputed" : "") + "; " + std::to_string(r.devices) +
+                     (r.devices == 1 ? " device" : " devices") +
                      (r.nodes > 1 ? " on each of " + std::to_string(r.nodes) + " hosts" : "") + "\n";
   text += "machine  " + (m.name.empty() ? "this one" : printable(m.name)) + ": " +
           std::to_string(m.host.cpus) + " CPUs, " + readable_bytes(m.host.memory) + " of RAM (" +

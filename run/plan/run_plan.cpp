@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "run/config/step_options.hpp"
+
 namespace sluice {
 namespace {
 
@@ -73,7 +75,9 @@ SplitRequest split_request(const Config& c, const Threads& threads, std::size_t 
   SplitRequest r;
   r.index = index_bytes;
   r.batch = static_cast<std::uint32_t>(c.train.batch);
-  r.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  const SampleLayout sample = task_of(c).sample;
+  r.place_bytes = sample.bytes();
+  r.label_bytes = sample.label_bytes;
   r.decode_threads = threads.decode;
   r.max_file = c.data.max_file.bytes;
   r.max_scratch = c.data.max_scratch.bytes;
@@ -98,7 +102,9 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   p.read_threads = threads.read;
   plan.torch_threads = threads.torch;
   p.batch = static_cast<std::uint32_t>(c.train.batch);
-  p.place_bytes = static_cast<std::size_t>(c.data.image_size * c.data.image_size * 3);
+  const SampleLayout sample = task_of(c).sample;
+  p.place_bytes = sample.bytes();
+  p.label_bytes = sample.label_bytes;
   p.device_queue = 1;
   const int out = static_cast<int>(c.data.image_size);
 
@@ -189,19 +195,21 @@ Result<DataSets> scan_data(const Config& c) {
   options.per_class = 0;
   Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), options);
   if (!val) return val.error();
-  return DataSets{std::move(*train), std::move(*val)};
+  return DataSets{std::make_shared<ImageFolder>(std::move(*train)),
+                  std::make_shared<ImageFolder>(std::move(*val))};
 }
 
 Result<DataSets> scan_validation(const Config& c) {
   Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), folder_options(c));
   if (!val) return val.error();
-  return DataSets{*val, *val};
+  const auto both = std::make_shared<ImageFolder>(std::move(*val));
+  return DataSets{both, both};
 }
 
 RunShape run_shape(const Config& c, const DataSets& sets, const Place& place) {
   RunShape s;
-  s.train_images = sets.train.size();
-  s.val_images = sets.val.size();
+  s.train_images = sets.train->size();
+  s.val_images = sets.val->size();
   s.batch = static_cast<std::uint32_t>(c.train.batch);
   s.rank = static_cast<std::uint32_t>(place.rank);
   s.ranks = static_cast<std::uint32_t>(place.world);

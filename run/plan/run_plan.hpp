@@ -5,6 +5,7 @@
 #include "graph/figures/layout.hpp"
 #include "model/ranks/place.hpp"
 #include "nodes/data_path.hpp"
+#include "nodes/source/folder.hpp"
 #include "run/config/config.hpp"
 #include "run/plan/machine.hpp"
 #include "run/plan/memory.hpp"

@@ -21,8 +21,7 @@ Result<BatchRun> BatchRun::make(const Config& config, DataSets sets, RunShape sh
   if (!device) return device.error();
   if (!validation)  // which takes less than the plan, which is of training
     if (Status fits = fits_here(config, *device, data_of(sets)); !fits) return fits.error();
-  Result<RunPlan> plan =
-      plan_run(config, this_machine(), *device, sets.train.index_bytes() + sets.val.index_bytes());
+  Result<RunPlan> plan = plan_run(config, this_machine(), *device, sets.index_bytes());
   if (!plan) return plan.error();
   if (Status possible = can_make_threads(plan->threads()); !possible) return possible.error();
   Result<Sequence> sequence = Sequence::make(shape);
@@ -81,7 +80,7 @@ Ending BatchRun::run(const BatchBody& body) {
   };
   session.emplace(plan_.pipeline, std::move(stages),
                   std::make_unique<DeviceFeed>([device = device_] { return open_device(device); },
-                                               config_.train.batch, config_.data.image_size));
+                                               config_.train.batch, task_of(config_).sample));
   return session->run();
 }
 

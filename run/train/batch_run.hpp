@@ -31,7 +31,7 @@ class BatchRun {
   // Likewise, of a data set that has been scanned before.
   [[nodiscard]] static Result<BatchRun> training(const Config& config, std::uint64_t batches, DataSets sets);
 
-  [[nodiscard]] int classes() const { return static_cast<int>(sets_->val.class_names().size()); }
+  [[nodiscard]] int classes() const { return static_cast<int>(sets_->val->class_names().size()); }
   [[nodiscard]] std::uint64_t batches() const { return plan_.pipeline.batches - plan_.pipeline.first_batch; }
   [[nodiscard]] StepOptions step_options() const;
 

@@ -23,7 +23,8 @@ Result<DataOnly> training_data(Config config) {
   Result<Sequence> sequence = Sequence::make(shape);
   if (!sequence) return sequence.error();
   plan->pipeline.batches = sequence->batches();
-  auto sets = std::make_shared<const DataSets>(DataSets{std::move(*train), {}});
+  auto sets =
+      std::make_shared<const DataSets>(DataSets{std::make_shared<ImageFolder>(std::move(*train)), {}});
   return DataOnly{std::move(config), std::move(*plan), std::move(sets), *sequence, images};
 }
 

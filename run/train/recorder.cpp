@@ -1,7 +1,6 @@
 #include "run/train/recorder.hpp"
 
 #include "base/printable.hpp"
-#include "run/train/figures.hpp"
 
 namespace sluice {
 
@@ -29,7 +28,7 @@ void Recorder::batch_done(const BatchPlan& plan) {
 
 void Recorder::training(std::int64_t epoch, std::int64_t step, const PhaseSums& since_record, double lr) {
   const Interval::Figures rates = phase_.since_last();
-  Record record{.event = "train", .epoch = epoch, .step = step, .values = figures("train/", since_record)};
+  Record record{.event = "train", .epoch = epoch, .step = step, .values = o_.figures("train/", since_record)};
   shown_.clear();
   if (since_record.count > 0) shown_.push_back(record.values.front());  // the loss
   shown_.insert(shown_.end(), {{"train/lr", lr}, {"img/s", rates.images_per_s}});
@@ -46,13 +45,13 @@ void Recorder::training(std::int64_t epoch, std::int64_t step, const PhaseSums& 
 
 Values Recorder::validation(std::int64_t epoch, std::int64_t step, const PhaseSums& epoch_sums,
                             const StepSums& sums) {
-  Record record{.event = "val", .epoch = epoch, .step = step, .values = figures("val/", sums.eval)};
-  for (auto& value : sums.ema.count > 0 ? figures("val/ema_", sums.ema) : Values())
+  Record record{.event = "val", .epoch = epoch, .step = step, .values = o_.figures("val/", sums.eval)};
+  for (auto& value : sums.ema.count > 0 ? o_.figures("val/ema_", sums.ema) : Values())
     record.values.push_back(std::move(value));
   if (sums.eval.count == 0)
     warn("validation of epoch " + std::to_string(epoch) +
          ": no image could be used; it has no metrics and is not among the best");
-  Values summary = figures("train/", epoch_sums);
+  Values summary = o_.figures("train/", epoch_sums);
   summary.insert(summary.end(), record.values.begin(), record.values.end());
   const Interval::Figures rates = phase_.whole();
   record.values.insert(record.values.end(),

@@ -10,6 +10,7 @@
 
 #include "graph/figures/stats.hpp"
 #include "graph/memory/slots.hpp"
+#include "model/task.hpp"
 #include "model/train/train_step.hpp"
 #include "nodes/log.hpp"
 #include "nodes/sampler.hpp"
@@ -31,6 +32,7 @@ class Recorder {
     bool speaks = true;            // false: of records, progress and messages there are none
     std::size_t records = 0;       // made before
     std::uint32_t accumulate = 1;  // batches of an optimiser step
+    decltype(Task::figures) figures = nullptr;
   };
   Recorder(const Options& options, Log& log) : o_(options), log_(log) {}
   RecordSources& sources() { return sources_; }

@@ -1,19 +1,22 @@
 #include "run/train/run_facts.hpp"
 
+#include "run/config/step_options.hpp"
+
 namespace sluice {
 
 using nlohmann::json;
 
 json shape_of(const RunFacts& o) {
   const RunShape& s = o.sequence.shape();
-  return {{"arch", o.config.model.arch},
-          {"classes", o.classes},
-          {"train_images", s.train_images},
-          {"val_images", s.val_images},
-          {"batch", s.global_batch()},
-          {"accumulate", s.accumulate},
-          {"seed", s.seed},
-          {"image_size", o.config.data.image_size}};
+  json shape{{"arch", o.config.model.arch},
+             {"classes", o.classes},
+             {"train_images", s.train_images},
+             {"val_images", s.val_images},
+             {"batch", s.global_batch()},
+             {"accumulate", s.accumulate},
+             {"seed", s.seed}};
+  for (const auto& [key, value] : task_of(o.config).facts) shape[key] = value;
+  return shape;
 }
 
 Result<std::uint64_t> batch_after(const Position& position, const RunFacts& facts,

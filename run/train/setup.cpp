@@ -30,10 +30,10 @@ std::string fingerprint(const DataSets& sets) {
     text += '\n';
     sum.add(std::as_bytes(std::span(text)));
   };
-  for (const ImageFolder* folder : {&sets.train, &sets.val}) {
-    for (const std::string& name : folder->class_names()) add(name);
-    for (std::size_t i = 0; i < sample && i < folder->size(); ++i)
-      add(fs::path(folder->path(i * folder->size() / std::min(sample, folder->size()))).filename().string());
+  for (const Source* source : {sets.train.get(), sets.val.get()}) {
+    for (const std::string& name : source->class_names()) add(name);
+    for (std::size_t i = 0; i < sample && i < source->size(); ++i)
+      add(fs::path(source->name(i * source->size() / std::min(sample, source->size()))).filename().string());
   }
   return std::to_string(sum.value());
 }
@@ -129,16 +129,16 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();
   if (Status fits = fits_here(config, device, data_of(*sets), place); !fits) return fits.error();
-  const std::size_t index_bytes = sets->train.index_bytes() + sets->val.index_bytes();
+  const std::size_t index_bytes = sets->index_bytes();
   const Machine machine = this_machine();
   Result<RunPlan> plan =
       plan_run(config, machine, device, index_bytes, static_cast<unsigned>(place.local_world),
-               static_cast<std::int64_t>(sets->train.class_names().size()));
+               static_cast<std::int64_t>(sets->train->class_names().size()));
   if (!plan) return plan.error();
   Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
   if (!sequence) return sequence.error();
 
-  const int classes = static_cast<int>(sets->train.class_names().size());
+  const int classes = static_cast<int>(sets->train->class_names().size());
   const unsigned torch_threads = plan->torch_threads;
   TrainSetup p{.plan = std::move(*plan),
                .sets = std::make_shared<const DataSets>(std::move(*sets)),

@@ -28,10 +28,11 @@ Error not_finite(std::uint64_t step, double lr) {
 Status Trainer::train(const BatchPlan& plan, DeviceBatch&& batch) {
   const RunShape& shape = facts_.sequence.shape();
   const auto per_epoch = static_cast<std::int64_t>(facts_.sequence.steps_per_epoch());
-  TrainStep how(learning_rate(schedule_, plan.epoch,
-                              static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch, per_epoch),
-                plan.step,
-                choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.size));
+  TrainStep how(
+      learning_rate(schedule_, plan.epoch, static_cast<std::int64_t>(plan.step) - plan.epoch * per_epoch,
+                    per_epoch),
+      plan.step,
+      choose_mix(mix_, shape.seed, plan.step * shape.accumulate + plan.in_step, batch.sample.width()));
   how.read_back =
       plan.ends_step &&
       (plan.last_of_phase() || (plan.step + 1) % static_cast<std::uint64_t>(facts_.config.log.every) == 0);

@@ -8,8 +8,11 @@
 #include <random>
 
 #include "graph/flow/pipeline.hpp"
+#include "model/task.hpp"
+#include "nodes/source/folder.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/odd_jpegs.hpp"
+#include "tests/support/queued_folder.hpp"
 #include "tests/support/watchdog.hpp"
 
 using namespace sluice;
@@ -39,6 +42,7 @@ struct Run {
   std::vector<std::vector<std::int32_t>> labels;
   std::vector<Bad> bad;
   std::size_t peak = 0, budget = 0;
+  std::size_t most_train = 0, most_val = 0;  // requests that a completing source had at once
   RunEnd end;
 };
 
@@ -49,6 +53,7 @@ struct Settings {
   std::size_t max_file = 1 << 20, max_scratch = 4 << 20, thread_scratch = 1 << 20;
   std::size_t read_ahead = 8, grant = 64 * 1024;
   std::uint64_t max_pixels = 178'956'970;
+  bool completing_train = false, completing_val = false;
   std::function<void(Stages&, const std::function<void()>& stop)> change = [](Stages&, const auto&) {};
 };
 
@@ -62,7 +67,12 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   shape.seed = 11;
   const auto sequence = Sequence::make(shape);
   REQUIRE(sequence);
-  auto sets = std::make_shared<const DataSets>(DataSets{std::move(*train), std::move(*val)});
+  const auto source = [](ImageFolder& from, bool completing, std::size_t first) {
+    return completing ? std::shared_ptr<const Source>(std::make_shared<QueuedFolder>(std::move(from), first))
+                      : std::make_shared<ImageFolder>(std::move(from));
+  };
+  auto sets = std::make_shared<const DataSets>(
+      DataSets{source(*train, settings.completing_train, 4), source(*val, settings.completing_val, 0)});
 
   DataPathOptions options;
   options.decode.out = out;
@@ -91,7 +101,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   o.batches = sequence->batches();
   SplitRequest request;
   request.budget = 32 << 20;
-  request.index = sets->train.index_bytes() + sets->val.index_bytes();
+  request.index = sets->index_bytes();
   request.batch = o.batch;
   request.place_bytes = o.place_bytes;
   request.decode_threads = o.decode_threads;
@@ -125,6 +135,12 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   settings.change(stages, [&] { pipeline->stop().request(); });
   pipeline.emplace(o, std::move(stages));
   result.end = pipeline->run();
+  const auto most = [](const Source& source) {
+    const auto* queued = dynamic_cast<const QueuedFolder*>(&source);
+    return queued ? queued->most() : 0;
+  };
+  result.most_train = most(*sets->train);
+  result.most_val = most(*sets->val);
   result.peak = pipeline->ledger().peak();
   result.budget = pipeline->ledger().budget();
   return result;
@@ -218,6 +234,70 @@ TEST_CASE("data path: the same bytes through the ordinary path and the big lane"
   CHECK(lane.end.picture.node(NodeId::lane).items == lane.end.picture.node(NodeId::decode).items);
 }
 
+TEST_CASE("data path: a source that completes gives the same batches as one that blocks, bit for bit") {
+  const Watchdog dog("completing source");
+  const TemporaryFolder folder;
+  make_tree(folder.path());
+  for (const char* split : {"train", "val"}) {
+    const auto bee = folder.path() / split / "bee";
+    write_file(bee / "empty.JPEG", std::string());
+    write_file(bee / "png.JPEG", std::string("\x89PNG\r\n\x1a\n................................"));
+    write_file(bee / "huge.JPEG", std::string((1 << 20) + 1, 'x'));
+    JpegRecipe large;  // more bytes than a ticket's grant
+    large.size = {400, 300};
+    large.quality = 100;
+    write_file(bee / "large.JPEG", make_jpeg(large));
+    JpegRecipe wide;  // more pixels than allowed
+    wide.size = {601, 400};
+    write_file(bee / "wide.JPEG", make_jpeg(wide));
+  }
+  Settings settings;
+  settings.max_pixels = 600 * 400;
+  settings.grant = 20'000;
+  const Run blocking = run(folder.path(), settings);
+  REQUIRE_FALSE(blocking.end.failure);
+  REQUIRE_FALSE(blocking.bad.empty());
+  for (const bool train : {true, false})
+    for (const bool val : {true, false})
+      for (const std::size_t read_ahead : {8u, 1u}) {
+        if (train && read_ahead == 1) continue;  // its source waits for four
+        CAPTURE(train);
+        CAPTURE(val);
+        settings.read_ahead = read_ahead;
+        settings.completing_train = train;
+        settings.completing_val = val;
+        const Run completing = run(folder.path(), settings);
+        REQUIRE_FALSE(completing.end.failure);
+        CHECK_FALSE(completing.end.abandoned);
+        CHECK(completing.batches == blocking.batches);
+        CHECK(completing.labels == blocking.labels);
+        CHECK(records(completing) == records(blocking));
+        CHECK(completing.peak <= completing.budget);
+        CHECK((completing.most_train >= 4) == train);
+        CHECK((completing.most_val >= 1) == val);
+      }
+}
+
+TEST_CASE("data path: a stop while a completing source has requests") {
+  const Watchdog dog("stop of a completing source");
+  const TemporaryFolder folder;
+  make_tree(folder.path());
+  Settings settings;
+  settings.completing_train = settings.completing_val = true;
+  settings.change = [](Stages& stages, const std::function<void()>& stop_run) {
+    stages.begin_read = [stop_run, inner = stages.begin_read](const Ticket& t, Request&& request,
+                                                              const Stop& stop) {
+      inner(t, std::move(request), stop);
+      if (t.batch == 0 && t.place == 2) stop_run();  // none of them is answered before a fourth one is there
+    };
+  };
+  const Run r = run(folder.path(), settings);
+  CHECK_FALSE(r.end.failure);
+  CHECK_FALSE(r.end.finished);
+  CHECK_FALSE(r.end.abandoned);
+  CHECK(r.batches.empty());
+}
+
 TEST_CASE("data path: a policy changes training and leaves validation alone") {
   const Watchdog dog("policy");
   const TemporaryFolder folder;
@@ -283,7 +363,7 @@ TEST_CASE("data path: bad images are replaced in training, masked in validation,
   for (std::size_t b = 0; b < first.labels.size(); ++b)
     for (const std::int32_t label : first.labels[b]) {
       CHECK(label < 3);
-      without += label == Slot::masked;
+      without += label == no_class;
     }
   CHECK(without == 10);
 

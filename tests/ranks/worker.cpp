@@ -31,7 +31,7 @@ struct Options {
 // Place p of global batch b shows the same at any number of ranks.
 struct Images {
   Images(const Options& o, int number)
-      : size(o.step.image_size), pixels(static_cast<std::size_t>(o.step.batch * size * size * 3)) {
+      : size(o.step.task.sample.width()), pixels(static_cast<std::size_t>(o.step.batch * size * size * 3)) {
     const int first = o.ranks.place.rank * o.step.batch, values = size * size * 3;
     for (int i = 0; i < o.step.batch; ++i) {
       Random random(1, static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(first + i),
@@ -42,7 +42,7 @@ struct Images {
     }
   }
   DeviceBatch give() {
-    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), size, [] {}, [] {}};
+    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), image_layout(size), [] {}, [] {}};
   }
   int size;
   std::vector<std::uint8_t> pixels;
@@ -81,7 +81,7 @@ Status train(const Options& o, Step& step, Images& images, int number) {
   const MixOptions mixing{.mixup = 0.2, .cutmix = 1.0};
   for (int part = 0; part < o.step.accumulate; ++part) {
     const auto batch = static_cast<std::uint64_t>(number * o.step.accumulate + part);
-    const Mix mix = o.mix ? choose_mix(mixing, 42, batch, o.step.image_size) : Mix{};
+    const Mix mix = o.mix ? choose_mix(mixing, 42, batch, o.step.task.sample.width()) : Mix{};
     if (Status done = step.train(images.give(), TrainStep(0.01, static_cast<std::uint64_t>(number), mix));
         !done)
       return done;
@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   o.step.arch = "resnet18";
   o.step.classes = 10;
   o.step.batch = 8;
-  o.step.image_size = 32;
+  int size = 32;
   o.step.threads = 1;
   std::int64_t heartbeat = 60'000;
   CLI::App app("one rank of a small training");
@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", o.steps);
   app.add_option("--warm", o.warm, "steps that are not measured");
   app.add_option("--batch", o.step.batch, "per rank");
-  app.add_option("--size", o.step.image_size);
+  app.add_option("--size", size);
   app.add_option("--classes", o.step.classes);
   app.add_option("--arch", o.step.arch);
   app.add_option("--precision", o.step.precision);
@@ -195,5 +195,6 @@ int main(int argc, char** argv) {
   app.add_option("--fail-at", o.fail_at);
   CLI11_PARSE(app, argc, argv);
   o.ranks.heartbeat = std::chrono::milliseconds(heartbeat);
+  o.step.task = image_classification(size);
   return work(std::move(o));
 }

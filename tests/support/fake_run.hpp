@@ -24,12 +24,15 @@ struct FakeRun {
   unsigned slots = 2, decode_threads = 2, read_threads = 4;
   std::size_t read_ahead = 16, file_bytes = 20'000, place_bytes = 3000, grant = 32 * 1024;
   std::size_t chunks = 0;  // 0: as many as read_ahead grants
+  std::size_t label_bytes = 4;
 
   // Injected behaviour; each may sleep or throw.
   std::function<void(const Ticket&)> on_next, on_read, on_decode, on_lane, on_augment;
   std::function<void(const Batch&)> on_upload, on_step;
   std::function<Outcome::Kind(const Ticket&)> read_kind = [](const Ticket&) { return Outcome::Kind::done; };
   std::function<Outcome::Kind(const Ticket&)> decode_kind = [](const Ticket&) { return Outcome::Kind::done; };
+
+  std::function<void(Stages&)> change;
 
   // What came out.
   std::vector<std::uint64_t> stepped;               // batch numbers in order
@@ -48,18 +51,27 @@ struct FakeRun {
     return static_cast<std::uint8_t>((t.batch * 131 + t.place * 17 + t.epoch * 7 + i) & 0xFF);
   }
 
+  [[nodiscard]] static std::uint8_t label_byte(const Ticket& t, std::size_t i) {
+    return static_cast<std::uint8_t>((t.batch * 37 + t.place * 5 + i * 3) & 0xFF);
+  }
+  static void put_label(const Ticket& t, const Slot& slot) {
+    const auto label = slot.label(t.place);
+    for (std::size_t i = 0; i < label.size(); ++i) label[i] = label_byte(t, i);
+  }
+
   [[nodiscard]] PipelineOptions options() const {
     PipelineOptions o;
     o.read_threads = read_threads;
     o.decode_threads = decode_threads;
     o.batch = batch;
     o.place_bytes = place_bytes;
+    o.label_bytes = label_bytes;
     o.batches = batches();
     BudgetSplit& s = o.split;
     s.scratch = decode_threads * 1000;
     s.lane = 100'000;
     s.slots = slots;
-    s.slot_bytes = Slot::bytes_for(batch, place_bytes);
+    s.slot_bytes = Slot::bytes_for(batch, place_bytes, label_bytes);
     s.read_ahead = read_ahead;
     s.grant_chunks = ChunkPool::chunks_for(grant);
     s.chunks = chunks ? chunks : read_ahead * s.grant_chunks;
@@ -101,7 +113,7 @@ struct FakeRun {
       for (const auto piece : pieces) total += piece.size();
       if (total != file_bytes) throw std::runtime_error("wrong number of bytes");
       std::memcpy(slot.place(t.place).data(), pieces[0].data(), place_bytes);
-      slot.labels()[t.place] = static_cast<std::int32_t>(t.index);
+      put_label(t, slot);
       return {};
     };
     s.lane = [this, active = std::make_shared<std::atomic<unsigned>>(0)](
@@ -110,7 +122,7 @@ struct FakeRun {
       if (on_lane) on_lane(t);
       lane_seen.insert({t.batch, t.place});
       for (std::size_t i = 0; i < place_bytes; ++i) slot.place(t.place)[i] = pixel(t, i);
-      slot.labels()[t.place] = static_cast<std::int32_t>(t.index);
+      put_label(t, slot);
       if (trouble) slot.mark_bad({t.place, "file", trouble->cause, "other"});
       --*active;
       return {};
@@ -131,8 +143,8 @@ struct FakeRun {
       for (std::uint32_t i = 0; i < b.slot->places(); ++i) {
         const auto place = b.slot->place(i);
         all.insert(all.end(), place.begin(), place.end());
-        for (int byte = 0; byte < 4; ++byte)
-          all.push_back(static_cast<std::uint8_t>(b.slot->labels()[i] >> (8 * byte)));
+        const auto label = b.slot->label(i);
+        all.insert(all.end(), label.begin(), label.end());
       }
       contents.push_back(std::move(all));
       b.slot.release();
@@ -140,6 +152,7 @@ struct FakeRun {
     };
     s.step_over = [this] { ++over; };
     s.name = [](const Ticket& t) { return "file-" + std::to_string(t.index); };
+    if (change) change(s);
     return s;
   }
 
@@ -157,13 +170,15 @@ struct FakeRun {
   [[nodiscard]] bool complete() const {
     if (stepped.size() != batches()) return false;
     for (std::uint64_t b = 0; b < batches(); ++b) {
-      if (stepped[b] != b || contents[b].size() != places(b) * (place_bytes + 4)) return false;
+      if (stepped[b] != b || contents[b].size() != places(b) * (place_bytes + label_bytes)) return false;
       for (std::uint32_t p = 0; p < places(b); ++p) {
         Ticket t;
         t.batch = b, t.place = p, t.epoch = static_cast<std::uint32_t>(b / per_epoch());
-        const std::uint8_t* at = contents[b].data() + p * (place_bytes + 4);
+        const std::uint8_t* at = contents[b].data() + p * (place_bytes + label_bytes);
         for (std::size_t i = 0; i < place_bytes; ++i)
           if (at[i] != static_cast<std::uint8_t>(pixel(t, i) ^ (i == 0 ? 0xFF : 0))) return false;
+        for (std::size_t i = 0; i < label_bytes; ++i)
+          if (at[place_bytes + i] != label_byte(t, i)) return false;
       }
     }
     return true;

@@ -185,7 +185,7 @@ struct FakeTraining {
   Status step(std::uint64_t number) {
     auto on_device = std::make_shared<OnDevice>();
     on_device->batch.count = static_cast<int>(trainer.sequence().at(number).places);
-    on_device->batch.size = 32;
+    on_device->batch.sample = image_layout(32);
     on_device->batch.wait = [] {};
     on_device->batch.release = [this] { ++released; };
     on_device->bad = bad(number);

@@ -85,7 +85,7 @@ struct FormulaBatch {
       labels[i] = static_cast<std::int32_t>(label(i) % parity::classes);
   }
   [[nodiscard]] DeviceBatch give() const {
-    return {pixels.data(), labels.data(), parity::batch, parity::size, [] {}, [] {}};
+    return {pixels.data(), labels.data(), parity::batch, image_layout(parity::size), [] {}, [] {}};
   }
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;
@@ -101,7 +101,7 @@ inline Result<Step> formula_step(const std::string& arch, bool nesterov) {
   options.nesterov = nesterov;
   options.threads = 1;  // others run at the same time, and two threads would wait for each other
   options.batch = parity::batch;
-  options.image_size = parity::size;
+  options.task = image_classification(parity::size);
   Result<Step> step = Step::create(options);
   if (!step) return step;
   Snapshot snapshot;

@@ -18,7 +18,7 @@ inline StepOptions tiny() {
   options.arch = "resnet18";
   options.classes = 2;
   options.batch = batch;
-  options.image_size = size;
+  options.task = image_classification(size);
   options.threads = 1;
   options.label_smoothing = 0.0;
   return options;
@@ -37,7 +37,7 @@ struct Images {
     }
   }
   DeviceBatch give(int count = batch) {
-    return {pixels.data(), labels.data(), count, size, [] {}, [this] { ++released; }};
+    return {pixels.data(), labels.data(), count, image_layout(size), [] {}, [this] { ++released; }};
   }
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nodes/source/folder.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace sluice;
@@ -18,8 +19,10 @@ struct Tree {
         write_file(folder.path() / split / name / "1.JPEG", std::string("x"));
   }
   [[nodiscard]] DataSets scan() const {
-    return {*ImageFolder::scan((folder / "train").string(), {}),
-            *ImageFolder::scan((folder / "val").string(), {})};
+    const auto scanned = [&](const char* split) {
+      return std::make_shared<ImageFolder>(*ImageFolder::scan((folder / split).string(), {}));
+    };
+    return {scanned("train"), scanned("val")};
   }
   TemporaryFolder folder;
 };

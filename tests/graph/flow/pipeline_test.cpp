@@ -72,6 +72,18 @@ TEST_CASE("pipeline: a consumer ten times slower, then producers ten times slowe
   }
 }
 
+TEST_CASE("pipeline: labels as large as their samples arrive with them, also through the lane") {
+  const Watchdog dog("large labels");
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{3001}}) {
+    FakeRun run;
+    run.label_bytes = bytes;
+    run.read_kind = [](const Ticket& t) { return t.index % 5 == 0 ? Kind::bad : Kind::done; };
+    CHECK(run.run().finished);
+    CHECK(run.complete());
+    CHECK(run.peak <= run.options().split.budget);
+  }
+}
+
 TEST_CASE("pipeline: the least possible read-ahead still runs") {
   const Watchdog dog("least read-ahead");
   FakeRun run;

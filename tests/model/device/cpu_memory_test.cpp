@@ -16,7 +16,7 @@ constexpr int size = 32;
 struct Feed {
   explicit Feed(int count) : pixels(static_cast<std::size_t>(count) * size * size * 3, 100), labels(count) {}
   DeviceBatch give() {
-    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), size, [] {}, [] {}};
+    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), image_layout(size), [] {}, [] {}};
   }
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;
@@ -37,7 +37,7 @@ TEST_CASE("cpu memory: training and validation in turns take no more than the fi
   options.arch = "resnet18";
   options.classes = 2;
   options.batch = 8;
-  options.image_size = size;
+  options.task = image_classification(size);
   options.threads = 1;
   KeptMemory::Usage first;
   {

@@ -7,6 +7,7 @@
 
 #include "model/device/upload_ring.hpp"
 
+#include "model/task.hpp"
 #include "tests/support/recording_device.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -24,7 +25,7 @@ struct HostSlot {
   HostBatch give(int number, int count = images) {
     std::fill(pixels.begin(), pixels.end(), static_cast<std::uint8_t>(number));
     free = false;
-    return {pixels.data(), labels.data(), count, side, [this] {
+    return {pixels.data(), labels.data(), count, image_layout(side), [this] {
               std::fill(pixels.begin(), pixels.end(), std::uint8_t{0xEE});
               ++released;
               free = true;
@@ -48,7 +49,7 @@ Trial train(int batches, int speed, const RecordingDevice::Faults& faults = {}) 
   device->faults = faults;
   Trial trial;
   {
-    auto upload = Upload::create(device, {images, side, 3});
+    auto upload = Upload::create(device, {images, image_layout(side), 3});
     REQUIRE(upload);
     std::deque<HostSlot> host(static_cast<std::size_t>(batches));
     std::deque<DeviceBatch> ahead;
@@ -59,7 +60,7 @@ Trial train(int batches, int speed, const RecordingDevice::Faults& faults = {}) 
       ahead.pop_front();
       batch.wait();
       const auto number = static_cast<std::size_t>(queued++);
-      CHECK(device->convert({batch.pixels, outputs[number].data(), Output::fp32, images, side, plain, {}}));
+      CHECK(device->convert({batch.samples, outputs[number].data(), Output::fp32, images, side, plain, {}}));
       batch.release();
       for (int i = 0; i < speed; ++i) device->run_one();
     };
@@ -124,7 +125,7 @@ TEST_CASE("upload ring: a full ring makes put wait, and stop ends the wait") {
   const test::Watchdog watchdog("upload ring");
   auto device = std::make_shared<RecordingDevice>();
   std::deque<HostSlot> host(4);  // outlives the copies from it
-  auto upload = Upload::create(device, {images, side, 2});
+  auto upload = Upload::create(device, {images, image_layout(side), 2});
   REQUIRE(upload);
   std::vector<DeviceBatch> taken;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -155,7 +156,7 @@ TEST_CASE("upload ring: a full ring makes put wait, and stop ends the wait") {
 
 TEST_CASE("upload ring: a copy that fails gives both slots back, after what was queued before it") {
   auto device = std::make_shared<RecordingDevice>();
-  auto upload = Upload::create(device, {images, side, 2});
+  auto upload = Upload::create(device, {images, image_layout(side), 2});
   REQUIRE(upload);
   for (int i = 0; i < 6; ++i) {
     device->faults.fail_copy = device->copies + 1;  // the labels
@@ -177,7 +178,7 @@ TEST_CASE("upload ring: upload, step and device on threads of their own") {
   auto device = std::make_shared<RecordingDevice>();
   std::vector<std::vector<float>> outputs(batches, std::vector<float>(values));
   {
-    auto upload = Upload::create(device, {images, side, 3});
+    auto upload = Upload::create(device, {images, image_layout(side), 3});
     REQUIRE(upload);
     std::deque<HostSlot> host(4);
     std::mutex mutex;
@@ -208,7 +209,7 @@ TEST_CASE("upload ring: upload, step and device on threads of their own") {
         continue;
       }
       batch->wait();
-      (void)device->convert({batch->pixels, outputs[i++].data(), Output::fp32, images, side, plain, {}});
+      (void)device->convert({batch->samples, outputs[i++].data(), Output::fp32, images, side, plain, {}});
       batch->release();
     }
     uploads.join();
@@ -277,4 +278,39 @@ TEST_CASE("upload ring: stopped while upload, step and device are at work; each 
     const int all = given;
     for (int i = 0; i < all && i < 63; ++i) CHECK(host[static_cast<std::size_t>(i)].released == 1);
   }
+}
+
+TEST_CASE("upload ring: samples and labels of any layout are copied whole, and none that is too large") {
+  // Two channels of float, and a label for each voxel.
+  const SampleLayout volume{{2, 3, 4, 5}, sizeof(float), 3 * 4 * 5};
+  auto device = std::make_shared<RecordingDevice>();
+  auto upload = Upload::create(device, {2, volume, 2});
+  REQUIRE(upload);
+  std::vector<std::uint8_t> samples(2 * volume.bytes()), labels(2 * volume.label_bytes);
+  REQUIRE(samples.size() == 2 * 480);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<std::uint8_t>(7 * i);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(200 + i % 5);
+  int released = 0;
+  const auto give = [&](int count, const SampleLayout& layout) {
+    return HostBatch{samples.data(), labels.data(), count, layout, [&] { ++released; }};
+  };
+  auto put = upload->put(give(2, volume));
+  REQUIRE(put);
+  device->run_all();
+  CHECK(released == 1);
+  CHECK(put->count == 2);
+  CHECK(put->sample.shape == volume.shape);
+  CHECK(std::equal(samples.begin(), samples.end(), put->samples));
+  CHECK(std::equal(labels.begin(), labels.end(), static_cast<const std::uint8_t*>(put->labels)));
+  put->release();
+
+  SampleLayout more_labels = volume, wider = volume;
+  ++more_labels.label_bytes;
+  ++wider.shape[3];
+  for (const SampleLayout& larger : {more_labels, wider}) {
+    const auto refused = upload->put(give(2, larger));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().cause.find("larger than a device slot") != std::string::npos);
+  }
+  CHECK(released == 3);
 }

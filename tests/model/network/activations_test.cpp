@@ -20,7 +20,7 @@ std::size_t real_peak(const StepShape& shape, bool validation = false) {
   options.arch = shape.arch;
   options.classes = static_cast<int>(shape.classes);
   options.batch = static_cast<int>(shape.batch);
-  options.image_size = static_cast<int>(shape.image_size);
+  options.task = image_classification(shape.image_size);
   options.precision = shape.precision;
   options.recompute = shape.recompute;
   options.channels_last = shape.channels_last;
@@ -33,7 +33,7 @@ std::size_t real_peak(const StepShape& shape, bool validation = false) {
   const std::vector<std::uint8_t> pixels(pixels_of(shape), 90);
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(shape.batch));
   const auto once = [&] {
-    DeviceBatch batch{pixels.data(), labels.data(), options.batch, options.image_size, [] {}, [] {}};
+    DeviceBatch batch{pixels.data(), labels.data(), options.batch, options.task.sample, [] {}, [] {}};
     REQUIRE((validation ? step->eval(std::move(batch)) : step->train(std::move(batch), 0.001)));
   };
   once();

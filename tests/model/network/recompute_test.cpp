@@ -34,7 +34,7 @@ Trained train(StepOptions options, bool recompute) {
 std::size_t peak_of_a_step(bool recompute, const std::string& precision) {
   constexpr int side = 128;
   StepOptions options = tiny();
-  options.image_size = side;
+  options.task = image_classification(side);
   options.recompute = recompute;
   options.precision = precision;
   auto step = Step::create(options);
@@ -43,7 +43,7 @@ std::size_t peak_of_a_step(bool recompute, const std::string& precision) {
   const std::vector<std::int32_t> labels(batch);
   mark_cpu_memory();
   const std::size_t before = cpu_memory().in_use;
-  REQUIRE(step->train({pixels.data(), labels.data(), batch, side, [] {}, [] {}}, 0.001));
+  REQUIRE(step->train({pixels.data(), labels.data(), batch, image_layout(side), [] {}, [] {}}, 0.001));
   return cpu_memory().recent - before;
 }
 

@@ -54,7 +54,7 @@ struct Images {
     for (int i = 0; i < count; ++i) labels.push_back((i + seed) % 2);
   }
   DeviceBatch give() {
-    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), size, [] {}, [] {}};
+    return {pixels.data(), labels.data(), static_cast<int>(labels.size()), image_layout(size), [] {}, [] {}};
   }
   int size;
   std::vector<std::uint8_t> pixels;
@@ -66,7 +66,7 @@ StepOptions tiny(std::shared_ptr<Ranks> ranks) {
   o.arch = "resnet18";
   o.classes = 2;
   o.batch = 4;
-  o.image_size = 16;
+  o.task = image_classification(16);
   o.threads = 1;
   o.ranks = std::move(ranks);
   return o;
@@ -175,7 +175,7 @@ TEST_CASE("ranks: gradients are summed in buckets while others are not ready yet
     REQUIRE(step);
     std::size_t buckets = 0;
     for (int batch = 0; batch < 4; ++batch) {
-      Images images(10 * batch + rank, o.batch, o.image_size);
+      Images images(10 * batch + rank, o.batch, o.task.sample.width());
       REQUIRE(step->train(images.give(), 0.01));
       const auto events = o.trace->take();
       const auto count = [&](Kind kind) {
@@ -212,7 +212,7 @@ TEST_CASE("ranks: weights, statistics and momenta come from rank 0") {
     o.ema = 0.9;
     auto step = Step::create(o);
     REQUIRE(step);
-    Images images(rank, o.batch, o.image_size);
+    Images images(rank, o.batch, o.task.sample.width());
     REQUIRE(step->train(images.give(), 0.01));
     Snapshot& own = after[static_cast<std::size_t>(rank)];
     REQUIRE(step->snapshot(own));

@@ -137,9 +137,9 @@ TEST_CASE("upload: on the CPU the batch passes through and is released once") {
   const std::uint8_t pixels[3] = {1, 2, 3};
   const std::int32_t labels[1] = {4};
   {
-    auto given = upload->put({pixels, labels, 1, 1, [&] { ++released; }});
+    auto given = upload->put({pixels, labels, 1, image_layout(1), [&] { ++released; }});
     REQUIRE(given);
-    CHECK(given->pixels == pixels);
+    CHECK(given->samples == pixels);
     CHECK(given->labels == labels);
     CHECK(released == 0);
     given->release();

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nodes/source/folder.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/image_counts.hpp"
 #include "tests/support/jpegs.hpp"
@@ -27,8 +28,10 @@ struct Trees {
     options.decode.resize = 36;
   }
   [[nodiscard]] DataSets scan() const {
-    return {*ImageFolder::scan((folder / "train").string(), {}),
-            *ImageFolder::scan((folder / "val").string(), {})};
+    const auto scanned = [&](const char* split) {
+      return std::make_shared<ImageFolder>(*ImageFolder::scan((folder / split).string(), {}));
+    };
+    return {scanned("train"), scanned("val")};
   }
   TemporaryFolder folder;
   DataPathOptions options;

@@ -371,8 +371,8 @@ TEST_CASE("run plan: both trees are scanned, with one list of classes") {
   const auto sizes = [&] {
     const Result<DataSets> sets = scan_data(c);
     REQUIRE_MESSAGE(sets, sets.error().text());
-    CHECK(sets->train.class_names() == sets->val.class_names());
-    return std::pair{sets->train.size(), sets->val.size()};
+    CHECK(sets->train->class_names() == sets->val->class_names());
+    return std::pair{sets->train->size(), sets->val->size()};
   };
   CHECK(sizes() == std::pair<std::size_t, std::size_t>{5, 4});
   c.data.per_class = 1;  // less to learn from, but judged by the same images

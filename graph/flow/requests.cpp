@@ -1,0 +1,103 @@
+#include "graph/flow/requests.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace sluice {
+
+struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
+  State(Bodies& b, CompletionTable::Hooks hooks) : bodies(b), table(std::move(hooks)) {}
+
+  // Begins what may begin. One thread at a time, and never from within itself: a source that answers at once
+  // would otherwise answer from within its own answer, deeper and deeper.
+  void begin_waiting() {
+    std::unique_lock lock(mutex);
+    if (beginning) return;  // that thread looks again before it leaves
+    beginning = true;
+    while (!closed && !waiting.empty() && under_way < at_once) {
+      std::pop_heap(waiting.begin(), waiting.end(), younger);
+      Sample* sample = waiting.back();
+      waiting.pop_back();
+      ++under_way;
+      lock.unlock();
+      bodies.begin_read(Request(shared_from_this(), bodies.open_read(sample)));
+      lock.lock();
+    }
+    beginning = false;
+    back.notify_all();
+  }
+
+  std::span<std::uint8_t* const> take(Reading& reading, std::size_t bytes) override {
+    return bodies.take_chunks(reading, bytes);
+  }
+
+  void done(Reading reading, Outcome outcome) override {
+    {
+      Reading ended =
+          std::move(reading);  // looks at the graph's figures as it goes: must go before the count
+      if (table.claim(ended.sample)) {
+        bodies.finish_read(ended, std::move(outcome));
+        table.hand_on(ended.sample);
+      }
+    }
+    {
+      const std::lock_guard lock(mutex);
+      --under_way;
+      back.notify_all();
+    }
+    begin_waiting();  // from here on the graph may be gone; it is touched only if it was not closed
+  }
+
+  static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
+
+  Bodies& bodies;
+  CompletionTable table;
+  std::mutex mutex;
+  std::condition_variable back;
+  std::vector<Sample*> waiting;  // a heap, the oldest on top
+  unsigned under_way = 0, at_once = 0;
+  bool beginning = false, closed = false;
+};
+
+Requests::Requests(Bodies& bodies, CompletionTable::Hooks hooks)
+    : state_(std::make_shared<State>(bodies, std::move(hooks))) {}
+
+Requests::~Requests() { cancel(); }
+
+void Requests::resize(unsigned at_once) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->at_once = at_once;
+  }
+  state_->begin_waiting();
+}
+
+void Requests::submit(Sample* sample) {
+  if (!state_->table.enter(sample)) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->waiting.push_back(sample);
+    std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
+  }
+  state_->begin_waiting();
+}
+
+void Requests::cancel() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (std::exchange(state_->closed, true)) return;
+    state_->waiting.clear();
+  }
+  state_->table.settle();
+  state_->bodies.drop_reads();
+}
+
+bool Requests::join(std::chrono::milliseconds patience) {
+  std::unique_lock lock(state_->mutex);
+  return state_->back.wait_for(lock, patience,
+                               [this] { return state_->under_way == 0 && !state_->beginning; });
+}
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+#include "nodes/source/source.hpp"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace sluice {
+namespace {
+
+// What a waiting caller and the answer to it share.
+struct Answer {
+  PlaceFile place;
+  std::mutex mutex = {};
+  std::condition_variable changed = {};
+  std::optional<Outcome> outcome = {};
+};
+
+class Awaited : public Delivery {
+ public:
+  explicit Awaited(Answer& answer) : answer_(&answer) {}
+  ~Awaited() override {
+    if (answer_) done(Outcome::fatal({"read", "", "the source gave the request up without an answer", ""}));
+  }
+  bool place(std::size_t bytes, std::vector<iovec>& where) override { return answer_->place(bytes, where); }
+  void done(Outcome outcome) override {
+    Answer& answer = *std::exchange(answer_, nullptr);
+    const std::lock_guard lock(answer.mutex);
+    answer.outcome = std::move(outcome);
+    answer.changed
+        .notify_all();  // with the lock held: the caller leaves, and its answer goes, once it is free
+  }
+
+ private:
+  Answer* answer_;
+};
+
+}  // namespace
+
+Outcome CompletingSource::fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+                                const Stop& stop) const {
+  Answer answer{place};
+  begin(index, options, std::make_unique<Awaited>(answer), stop);
+  std::unique_lock lock(answer.mutex);
+  answer.changed.wait(lock, [&] { return answer.outcome.has_value(); });
+  return std::move(*answer.outcome);
+}
+
+}  // namespace sluice
