@@ -219,7 +219,7 @@ void Bodies::finish_read(Reading& reading, Outcome outcome) {
 }
 
 void Bodies::drop_reads() {
-  (void)checked("read", "", [&] {
+  (void)checked(NodeId::read, "", [&] {
     stages_.drop_reads();
     return Status(Done{});
   });

@@ -5,6 +5,7 @@
 #include <condition_variable>
 
 #include "base/process/left_behind.hpp"
+#include "model/task.hpp"
 #include "run/session/session.hpp"
 #include "tests/support/fake_run.hpp"
 #include "tests/support/recording_device.hpp"
@@ -44,7 +45,7 @@ TEST_CASE("session: slots are page-locked before the run and let go before they 
     Ticket first;
     first.batch = batch.number;
     first.epoch = static_cast<std::uint32_t>(batch.number / run.per_epoch());
-    CHECK(on_device.batch.pixels[1] == FakeRun::pixel(first, 1));
+    CHECK(on_device.batch.samples[1] == FakeRun::pixel(first, 1));
     on_device.batch.release();
     run.stepped.push_back(batch.number);
     return Done{};
@@ -53,7 +54,7 @@ TEST_CASE("session: slots are page-locked before the run and let go before they 
     Session session(run.options(), std::move(stages),
                     std::make_unique<DeviceFeed>(
                         [&]() -> Result<std::shared_ptr<Device>> { return std::shared_ptr<Device>(device); },
-                        run.batch, 32));
+                        run.batch, image_layout(32)));
     const Ending ending = session.run(quiet());
     INFO((ending.failure ? ending.failure->text() : ""));
     CHECK(ending.kind == Ending::Kind::finished);

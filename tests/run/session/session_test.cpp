@@ -1,3 +1,4 @@
+#include "model/task.hpp"
 #include "run/session/session.hpp"
 
 #include <doctest/doctest.h>
@@ -147,7 +148,7 @@ TEST_CASE("session: a device that cannot be had refuses the run, and nothing of 
       bool drawn = false;
       run.on_next = [&](const Ticket&) { drawn = true; };
       {
-        Session session(run.options(), run.stages(), std::make_unique<DeviceFeed>(open(there), 8, 32));
+        Session session(run.options(), run.stages(), std::make_unique<DeviceFeed>(open(there), 8, image_layout(32)));
         if (asked) CHECK_FALSE(session.prepare());
         const Ending ending = session.run(quiet());
         CHECK(ending.kind == Ending::Kind::refused);

@@ -36,7 +36,7 @@ struct Written {
   Log log;
   Recorder recorder;
 
-  explicit Written(const Recorder::Options& options = {})
+  explicit Written(const Recorder::Options& options = {.figures = image_classification(32).figures})
       : log({.screen = &screen,
              .plain = std::chrono::milliseconds(0),
              .metrics = [this](std::string_view line) -> Status {
@@ -203,7 +203,7 @@ TEST_CASE("recorder: what is shown does not outlive its epoch") {
 }
 
 TEST_CASE("recorder: one that does not speak tells of bad images alone") {
-  Written w({.speaks = false, .records = 2});
+  Written w({.speaks = false, .records = 2, .figures = image_classification(32).figures});
   w.recorder.batch_came(batch(Split::train, 0, 1), 0);
   w.recorder.batch_taken(4);
   w.recorder.training(3, 1, trained, 0.1);
