@@ -14,6 +14,12 @@
 namespace sluice {
 namespace {
 
+struct EvalArguments {
+  ConfigArguments config;
+  std::string checkpoint;
+  bool averaged = false, json = false;
+};
+
 // One pass over the validation set. Lives on step's thread between begin and over.
 class Evaluation {
  public:
@@ -111,7 +117,7 @@ void print(const Evaluation& evaluation, const EvalArguments& asked) {
 
 }  // namespace
 
-int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
+static int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   Result<BatchRun> run = BatchRun::validation(*config);
@@ -139,6 +145,15 @@ int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   }
   print(evaluation, asked);
   return exit_done;
+}
+
+Run add_eval(Options& to) {
+  const auto asked = std::make_shared<EvalArguments>();
+  to.config(asked->config).required();
+  to.option("--checkpoint", &asked->checkpoint, "Weights: .ckpt, .safetensors, .pt or .pth").required();
+  to.flag("--ema", asked->averaged, "The averaged weights (optim.ema) instead of the trained ones");
+  to.json(asked->json);
+  return [asked] { return eval_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -86,7 +86,7 @@ Result<std::string> to_svg(const std::string& dot) {
 
 }  // namespace
 
-int graph_command(ConfigArguments what, const std::string& format, const std::string& output) {
+static int graph_command(const ConfigArguments& what, const std::string& format, const std::string& output) {
   Result<std::string> text = std::string();
   if (fs::is_directory(what.file)) {
     text = run_dot(what.file);
@@ -110,6 +110,18 @@ int graph_command(ConfigArguments what, const std::string& format, const std::st
     return exit_failed;
   }
   return exit_done;
+}
+
+Run add_graph(Options& to) {
+  struct Asked {
+    ConfigArguments what;
+    std::string format = "dot", output;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->what, "Configuration file or run folder").required();
+  to.option("--format", &asked->format, "dot or svg").one_of({"dot", "svg"});
+  to.option("-o,--output", &asked->output, "Write to this file instead of stdout");
+  return [asked] { return graph_command(asked->what, asked->format, asked->output); };
 }
 
 }  // namespace sluice

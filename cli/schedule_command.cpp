@@ -143,8 +143,10 @@ Plot plot_of(const Rates& r, const std::string& title) {
 
 }  // namespace
 
-int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
-                     bool json, const std::string& output) {
+// The learning rate over a run on so many devices in all. `steps_per_epoch`: 0 counts the images; `output`: a
+// plot, if not empty.
+static int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch,
+                            std::int64_t devices, bool json, const std::string& output) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   if (!output.empty())
@@ -164,6 +166,26 @@ int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_ep
     }
   std::cout << (json ? json_text(to_json(*rates)) + "\n" : table(*rates));
   return exit_done;
+}
+
+Run add_schedule(Options& to) {
+  struct Asked {
+    ConfigArguments config;
+    std::int64_t steps_per_epoch = 0, devices = 1;
+    bool json = false;
+    std::string plot;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->config).required();
+  to.option("--steps-per-epoch", &asked->steps_per_epoch, "Instead of counting the training images")
+      .range(1, 1'000'000);
+  to.option("--devices", &asked->devices, "Devices of all hosts together; each has a batch of its own")
+      .range(1, 1'000'000);
+  to.json(asked->json);
+  to.plot(asked->plot);
+  return [asked] {
+    return schedule_command(asked->config, asked->steps_per_epoch, asked->devices, asked->json, asked->plot);
+  };
 }
 
 }  // namespace sluice

@@ -11,14 +11,24 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "cli/commands.hpp"
+#include "cli/bench/benches.hpp"
+#include "cli/common.hpp"
 #include "graph/flow/pipeline.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/train/data_only.hpp"
 
 namespace sluice {
 namespace {
+
+struct DataBench {
+  ConfigArguments config;
+  unsigned threads = 0;  // 0: all CPUs
+  std::uint64_t images = 1536;
+  int rounds = 5;
+  bool json = false;
+};
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -241,7 +251,7 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
 
 }  // namespace
 
-int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
+static int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
   use_own_data(arguments);
   std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
@@ -264,6 +274,16 @@ int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
   }
   print(*measured, bench, *data, threads, asked.json);
   return exit_done;
+}
+
+Run add_bench_data(Options& to) {
+  const auto asked = std::make_shared<DataBench>();
+  to.config(asked->config).required();
+  to.option("--threads", &asked->threads, "Decode threads, and CPUs to keep to; 0: all").range(0, 1024);
+  to.option("--images", &asked->images, "Images in a round").shows_default();
+  to.option("--rounds", &asked->rounds, "Rounds of both, in turns").shows_default().range(1, 1000);
+  to.json(asked->json, "Print one JSON object");
+  return [asked] { return bench_data_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

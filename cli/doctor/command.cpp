@@ -13,6 +13,8 @@
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/step.hpp"
 #include "cli/doctor/storage.hpp"
+#include "model/device/version.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/launch/rendezvous.hpp"
 
 namespace sluice {
@@ -99,7 +101,8 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
 
 }  // namespace
 
-int doctor_command(const ConfigArguments& arguments, bool json) {
+// A pre-flight checklist of this machine and, if a file is given, of a configuration with one real step.
+static int doctor_command(const ConfigArguments& arguments, bool json) {
   Checklist list;
   list.ok("build", version_text());
   look_at_machine(list, this_machine(), this_process());
@@ -114,6 +117,17 @@ int doctor_command(const ConfigArguments& arguments, bool json) {
   else
     std::cout << list.table();
   return list.failed() ? exit_failed : exit_done;
+}
+
+Run add_doctor(Options& to) {
+  struct Asked {
+    ConfigArguments config;
+    bool json = false;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->config);
+  to.json(asked->json);
+  return [asked] { return doctor_command(asked->config, asked->json); };
 }
 
 }  // namespace sluice

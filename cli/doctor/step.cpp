@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 
 namespace sluice {
 namespace {
