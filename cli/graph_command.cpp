@@ -1,23 +1,21 @@
-#include <spawn.h>
-#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "base/descriptor.hpp"
 #include "base/files/durable.hpp"
 #include "base/files/regular.hpp"
 #include "base/printable.hpp"
+#include "base/process/child.hpp"
 #include "cli/commands.hpp"
 #include "graph/figures/dot.hpp"
 #include "model/train/train_step.hpp"
 #include "run/plan/run_plan.hpp"
-
-extern char** environ;
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -56,32 +54,20 @@ Result<std::string> run_dot(const fs::path& run) {
 // Through Graphviz's `dot`, by way of a temporary file.
 Result<std::string> to_svg(const std::string& dot) {
   char name[] = "/tmp/sluice-graph-XXXXXX";
-  const int fd = mkstemp(name);
-  if (fd < 0) return Error{"graph", name, std::strerror(errno), ""};
-  const bool written = write(fd, dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
-  close(fd);
-  const std::string svg = std::string(name) + ".svg";
-  Result<std::string> result = Error{"graph", name, "cannot be written", ""};
-  if (written) {
-    std::string program = "dot", format = "-Tsvg", out = "-o" + svg;
-    char* words[] = {program.data(), format.data(), out.data(), name, nullptr};
-    pid_t child = 0;
-    int status = 0;
-    if (posix_spawnp(&child, "dot", nullptr, nullptr, words, environ) != 0)
-      result =
-          Error{"graph", "dot", "Graphviz is not installed", "apt-get install graphviz, or use --format dot"};
-    else if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      result = Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
-    else {
-      std::ifstream in(svg);
-      std::ostringstream text;
-      text << in.rdbuf();
-      result = text.str();
-    }
-  }
+  const Descriptor file(mkostemp(name, O_CLOEXEC));
+  if (file.get() < 0) return Error{"graph", name, std::strerror(errno), ""};
+  const bool written = write(file.get(), dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
+  ChildEnd end;
+  if (written)
+    end = run_child({.words = {"dot", "-Tsvg", name}, .program = "dot", .limit = std::chrono::minutes(10)});
   unlink(name);
-  unlink(svg.c_str());
-  return result;
+  if (!written) return Error{"graph", name, "cannot be written", ""};
+  if (end.code == -1)
+    return Error{"graph", "dot", "Graphviz is not installed",
+                 "apt-get install graphviz, or use --format dot"};
+  std::cerr << end.err;
+  if (end.code != 0) return Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
+  return end.out;
 }
 
 }  // namespace
