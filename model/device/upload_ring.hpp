@@ -33,9 +33,9 @@ struct DeviceBatch {
 };
 
 struct UploadOptions {
-  int batch = 256;       // images in the largest batch
-  int image_size = 224;  // of the largest images
-  int slots = 3;         // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
+  int batch = 0;       // images in the largest batch
+  int image_size = 0;  // of the largest images
+  int slots = 3;       // device slots; each takes batch * (3 * image_size^2 + 4) bytes of the device
 };
 
 class Upload {

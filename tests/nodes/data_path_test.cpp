@@ -8,6 +8,7 @@
 #include <random>
 
 #include "graph/flow/pipeline.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/odd_jpegs.hpp"
 #include "tests/support/watchdog.hpp"
@@ -65,8 +66,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
   auto sets = std::make_shared<const DataSets>(DataSets{std::move(*train), std::move(*val)});
 
   DataPathOptions options;
-  options.decode.out = out;
-  options.decode.resize = out + 4;
+  options.decode = decode_options(out, out + 4);
   options.decode.thread_scratch = settings.thread_scratch;
   options.decode.max_scratch = settings.max_scratch;
   options.decode.max_pixels = settings.max_pixels;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 
@@ -22,8 +23,8 @@ struct Trees {
           else
             write_file(file, make_jpeg({}));
         }
-    options.decode.out = 32;
-    options.decode.resize = 36;
+    options.decode = decode_options(32, 36);
+    options.read.max_file = 16 << 20;
   }
   [[nodiscard]] DataSets scan() const {
     return {*ImageFolder::scan((folder / "train").string(), {}),

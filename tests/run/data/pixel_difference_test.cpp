@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 
@@ -17,7 +18,8 @@ TEST_CASE("pixel difference: none where nothing is left out, little where someth
   }
   files.push_back((folder / "not_there").string());
   DataPathOptions options;
-  options.decode.out = 96;
+  options.decode = decode_options(96, 256);
+  options.read.max_file = 16 << 20;
   const PixelDifference exact = pixel_difference(files, options);
   CHECK(exact.largest == 0);
   CHECK(exact.changed == 0);
