@@ -1,5 +1,5 @@
-#include <array>
-#include <cstdio>
+#include <fmt/core.h>
+
 #include <iostream>
 
 #include "base/json_text.hpp"
@@ -104,11 +104,9 @@ void print(const Evaluation& evaluation, const EvalArguments& asked) {
     std::cout << json_text(out) << "\n";
     return;
   }
-  for (const auto& [name, value] : found) {
-    std::array<char, 80> text;
-    std::snprintf(text.data(), text.size(), name == "val/loss" ? "%s %.4f" : " %s %.2f", name.c_str(), value);
-    std::cout << text.data();
-  }
+  for (const auto& [name, value] : found)
+    std::cout << (name == "val/loss" ? fmt::format("{} {:.4f}", name, value)
+                                     : fmt::format(" {} {:.2f}", name, value));
   std::cout << "\n"
             << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
             << (asked.averaged ? "averaged" : "trained") << " weights of " << printable(asked.checkpoint)

@@ -1,7 +1,7 @@
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <limits>
 
@@ -117,9 +117,7 @@ Plot plot_of(const RangeOutcome& outcome, const std::string& title) {
   if (top > 0) plot.y_top = 1.5 * top;  // at the end, losses are out of all proportion
   if (const auto rate = outcome.suggestion()) {
     const auto at = std::ranges::lower_bound(outcome.points, *rate, {}, &RangePoint::rate);
-    std::array<char, 60> label;
-    std::snprintf(label.data(), label.size(), "suggestion: optim.lr = %.2g", *rate);
-    plot.mark = PlotMark{{at->rate, at->smooth}, label.data()};
+    plot.mark = PlotMark{{at->rate, at->smooth}, fmt::format("suggestion: optim.lr = {:.2g}", *rate)};
   }
   return plot;
 }

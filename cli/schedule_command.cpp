@@ -1,8 +1,8 @@
 // The learning rate over a run, as the training step will get it: a table, JSON or a plot. Needs neither a
 // device nor, unless the rate changes from step to step, the images.
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -72,11 +72,7 @@ Result<Rates> rates_of(const Config& config, std::int64_t steps_per_epoch, std::
   return rates;
 }
 
-std::string six_digits(double value) {
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
-  return buffer.data();
-}
+std::string six_digits(double value) { return fmt::format("{:.6g}", value); }
 
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;

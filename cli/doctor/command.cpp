@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -32,8 +34,8 @@ std::optional<DataSets> look_at_data(Checklist& list, const Config& config) {
   const auto begin = Clock::now();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return list.fail("data set", sets.error()), std::nullopt;
-  char time[32];
-  std::snprintf(time, sizeof time, "%.1f s", std::chrono::duration<double>(Clock::now() - begin).count());
+  const std::string time =
+      fmt::format("{:.1f} s", std::chrono::duration<double>(Clock::now() - begin).count());
   list.ok("data set", count(sets->train.size()) + " training and " + count(sets->val.size()) +
                           " validation images, " + count(sets->train.class_names().size()) +
                           " classes; listed in " + time);

@@ -1,5 +1,7 @@
 // The trials that people do by hand, done for them: short real runs, each in a process of its own and only if
 // it fits the plan, a table, and three options of which one becomes a configuration.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -157,11 +159,10 @@ std::size_t free_vram(const ConfigArguments& arguments) {
 
 Status write_config(const std::string& file, const Config& config, const TuneReport& report,
                     const std::string& source, const TuneSetting& setting) {
-  char lr[120];
-  std::snprintf(lr, sizeof lr, "total batch %lld: the learning rate's peak is %.6g\n",
-                static_cast<long long>(setting.total_batch()), tuned_lr(report, setting));
-  const std::string text = "# " + version_text() + "\n# The " + report.chosen + " option of `sluice tune " +
-                           source + "`; " + lr + "\n" + to_toml(config);
+  const std::string text = fmt::format(
+      "# {}\n# The {} option of `sluice tune {}`; total batch {}: the learning rate's peak is {:.6g}\n\n{}",
+      version_text(), report.chosen, source, setting.total_batch(), tuned_lr(report, setting),
+      to_toml(config));
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
   return write_output("tune", file, {&part, 1});
 }
