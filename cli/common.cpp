@@ -1,9 +1,9 @@
+#include "cli/common.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-
-#include "cli/commands.hpp"
 
 namespace sluice {
 

@@ -1,5 +1,5 @@
-#include <array>
-#include <cstdio>
+#include <fmt/core.h>
+
 #include <iostream>
 
 #include "base/json_text.hpp"
@@ -13,6 +13,12 @@
 
 namespace sluice {
 namespace {
+
+struct EvalArguments {
+  ConfigArguments config;
+  std::string checkpoint;
+  bool averaged = false, json = false;
+};
 
 // One pass over the validation set. Lives on step's thread between begin and over.
 class Evaluation {
@@ -98,11 +104,9 @@ void print(const Task& task, const Evaluation& evaluation, const EvalArguments& 
     std::cout << json_text(out) << "\n";
     return;
   }
-  for (const auto& [name, value] : found) {
-    std::array<char, 80> text;
-    std::snprintf(text.data(), text.size(), name == "val/loss" ? "%s %.4f" : " %s %.2f", name.c_str(), value);
-    std::cout << text.data();
-  }
+  for (const auto& [name, value] : found)
+    std::cout << (name == "val/loss" ? fmt::format("{} {:.4f}", name, value)
+                                     : fmt::format(" {} {:.2f}", name, value));
   std::cout << "\n"
             << evaluation.sums().count << " images, " << evaluation.left_out() << " left out; "
             << (asked.averaged ? "averaged" : "trained") << " weights of " << printable(asked.checkpoint)
@@ -111,7 +115,7 @@ void print(const Task& task, const Evaluation& evaluation, const EvalArguments& 
 
 }  // namespace
 
-int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
+static int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   Result<BatchRun> run = BatchRun::validation(*config);
@@ -139,6 +143,15 @@ int eval_command(const ConfigArguments& arguments, const EvalArguments& asked) {
   }
   print(task_of(*config), evaluation, asked);
   return exit_done;
+}
+
+Run add_eval(Options& to) {
+  const auto asked = std::make_shared<EvalArguments>();
+  to.config(asked->config).required();
+  to.option("--checkpoint", &asked->checkpoint, "Weights: .ckpt, .safetensors, .pt or .pth").required();
+  to.flag("--ema", asked->averaged, "The averaged weights (optim.ema) instead of the trained ones");
+  to.json(asked->json);
+  return [asked] { return eval_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

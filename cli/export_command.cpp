@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-int export_command(const std::string& checkpoint, const std::string& output, bool averaged) {
+static int export_command(const std::string& checkpoint, const std::string& output, bool averaged) {
   const Result<Snapshot> read = read_checkpoint(checkpoint);
   if (!read) {
     complain(read.error());
@@ -28,6 +28,18 @@ int export_command(const std::string& checkpoint, const std::string& output, boo
             << ", " << read->classes << " classes, " << tensors << " tensors, "
             << std::filesystem::file_size(output) << " bytes\n";
   return exit_done;
+}
+
+Run add_export(Options& to) {
+  struct Asked {
+    std::string checkpoint, output;
+    bool averaged = false;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.option("checkpoint", &asked->checkpoint, "Checkpoint file (.ckpt)").required();
+  to.option("-o,--output", &asked->output, "File to write: .safetensors, .pt or .pth").required();
+  to.flag("--ema", asked->averaged, "The averaged weights (optim.ema) instead of the trained ones");
+  return [asked] { return export_command(asked->checkpoint, asked->output, asked->averaged); };
 }
 
 }  // namespace sluice

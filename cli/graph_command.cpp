@@ -1,24 +1,21 @@
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "base/descriptor.hpp"
 #include "base/files/durable.hpp"
 #include "base/files/regular.hpp"
 #include "base/printable.hpp"
+#include "base/process/child.hpp"
 #include "cli/commands.hpp"
 #include "graph/figures/dot.hpp"
 #include "model/train/train_step.hpp"
 #include "run/plan/run_plan.hpp"
-
-extern char** environ;
 
 namespace sluice {
 namespace fs = std::filesystem;
@@ -58,41 +55,25 @@ Result<std::string> run_dot(const fs::path& run) {
 // file's would be one at which somebody could plant a link.
 Result<std::string> to_svg(const std::string& dot) {
   char name[] = "/tmp/sluice-graph-XXXXXX";
-  const int fd = mkstemp(name);
-  if (fd < 0) return Error{"graph", name, std::strerror(errno), ""};
-  const bool written = write(fd, dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
-  close(fd);
-  const int drawn = memfd_create("graph.svg", MFD_CLOEXEC);
-  Result<std::string> result = Error{"graph", name, "cannot be written", ""};
-  if (written && drawn >= 0) {
-    std::string program = "dot", format = "-Tsvg";
-    char* words[] = {program.data(), format.data(), name, nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, drawn, STDOUT_FILENO);
-    pid_t child = 0;
-    int status = 0;
-    if (posix_spawnp(&child, "dot", &actions, nullptr, words, environ) != 0)
-      result =
-          Error{"graph", "dot", "Graphviz is not installed", "apt-get install graphviz, or use --format dot"};
-    else if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      result = Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
-    else {
-      std::ifstream in("/proc/self/fd/" + std::to_string(drawn));
-      std::ostringstream text;
-      text << in.rdbuf();
-      result = text.str();
-    }
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  if (drawn >= 0) close(drawn);
+  const Descriptor file(mkostemp(name, O_CLOEXEC));
+  if (file.get() < 0) return Error{"graph", name, std::strerror(errno), ""};
+  const bool written = write(file.get(), dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
+  ChildEnd end;
+  if (written)
+    end = run_child({.words = {"dot", "-Tsvg", name}, .program = "dot", .limit = std::chrono::minutes(10)});
   unlink(name);
-  return result;
+  if (!written) return Error{"graph", name, "cannot be written", ""};
+  if (end.code == -1)
+    return Error{"graph", "dot", "Graphviz is not installed",
+                 "apt-get install graphviz, or use --format dot"};
+  std::cerr << end.err;
+  if (end.code != 0) return Error{"graph", "dot", "Graphviz failed", "look at --format dot"};
+  return end.out;
 }
 
 }  // namespace
 
-int graph_command(ConfigArguments what, const std::string& format, const std::string& output) {
+static int graph_command(const ConfigArguments& what, const std::string& format, const std::string& output) {
   Result<std::string> text = std::string();
   if (fs::is_directory(what.file)) {
     text = run_dot(what.file);
@@ -116,6 +97,18 @@ int graph_command(ConfigArguments what, const std::string& format, const std::st
     return exit_failed;
   }
   return exit_done;
+}
+
+Run add_graph(Options& to) {
+  struct Asked {
+    ConfigArguments what;
+    std::string format = "dot", output;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->what, "Configuration file or run folder").required();
+  to.option("--format", &asked->format, "dot or svg").one_of({"dot", "svg"});
+  to.option("-o,--output", &asked->output, "Write to this file instead of stdout");
+  return [asked] { return graph_command(asked->what, asked->format, asked->output); };
 }
 
 }  // namespace sluice

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "base/process/left_behind.hpp"
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <limits>
 
@@ -14,9 +14,17 @@
 #include "run/config/step_options.hpp"
 #include "run/train/batch_run.hpp"
 #include "run/train/interval.hpp"
+#include "run/train/rate_search.hpp"
 
 namespace sluice {
 namespace {
+
+struct LrFindArguments {
+  ConfigArguments config;
+  RangeOptions range;
+  bool json = false;
+  std::string output;  // a plot, if not empty
+};
 
 // Trains as the run would, with a rate that rises from step to step. Lives on step's thread between begin
 // and over.
@@ -109,9 +117,7 @@ Plot plot_of(const RangeOutcome& outcome, const std::string& title) {
   if (top > 0) plot.y_top = 1.5 * top;  // at the end, losses are out of all proportion
   if (const auto rate = outcome.suggestion()) {
     const auto at = std::ranges::lower_bound(outcome.points, *rate, {}, &RangePoint::rate);
-    std::array<char, 60> label;
-    std::snprintf(label.data(), label.size(), "suggestion: optim.lr = %.2g", *rate);
-    plot.mark = PlotMark{{at->rate, at->smooth}, label.data()};
+    plot.mark = PlotMark{{at->rate, at->smooth}, fmt::format("suggestion: optim.lr = {:.2g}", *rate)};
   }
   return plot;
 }
@@ -141,7 +147,7 @@ int tell(const RangeOutcome& outcome, const Config& config, const std::string& t
 
 }  // namespace
 
-int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& asked) {
+static int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const Result<RangeTest> test = RangeTest::make(asked.range);
@@ -165,6 +171,17 @@ int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& ask
                 [&] { search.over(); }});
   (void)log->close();  // the screen alone: nothing that could fail
   return ending.well() ? tell(search.outcome(), *config, arguments.file, asked) : told(ending);
+}
+
+Run add_lr_find(Options& to) {
+  const auto asked = std::make_shared<LrFindArguments>();
+  to.config(asked->config).required();
+  to.option("--low", &asked->range.low, "First optim.lr").shows_default();
+  to.option("--high", &asked->range.high, "Last optim.lr").shows_default();
+  to.option("--steps", &asked->range.steps, "Optimiser steps at most").shows_default();
+  to.json(asked->json);
+  to.plot(asked->output);
+  return [asked] { return lr_find_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -11,6 +11,15 @@ namespace sluice {
 namespace fs = std::filesystem;
 namespace {
 
+struct PlanArguments {
+  ConfigArguments config;
+  std::string machine;  // a file; empty: this machine
+  unsigned devices = 1, nodes = 1;
+  double rate = 0;  // images/s of one device; 0: not known
+  std::optional<std::uint64_t> images, val_images;
+  bool json = false;
+};
+
 // Free below a folder that may not be there yet.
 std::optional<std::uint64_t> free_below(fs::path folder) {
   folder = fs::absolute(folder);
@@ -60,7 +69,8 @@ Result<PlanRequest> request_of(const Config& config, const std::string& name, co
 
 }  // namespace
 
-int plan_command(const ConfigArguments& arguments, const PlanArguments& asked) {
+// What the configuration will take, next to what a machine has; exit_usage if it does not fit.
+static int plan_command(const ConfigArguments& arguments, const PlanArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const Result<PlanRequest> request = request_of(*config, arguments.file, asked);
@@ -76,6 +86,20 @@ int plan_command(const ConfigArguments& arguments, const PlanArguments& asked) {
     for (const Error& problem : plan.problems) complain(problem);
   }
   return plan.fits() ? exit_done : exit_usage;
+}
+
+Run add_plan(Options& to) {
+  const auto asked = std::make_shared<PlanArguments>();
+  to.config(asked->config).required();
+  to.option("--machine", &asked->machine, "Plan for this machine (configs/machines) instead of this one")
+      .type("FILE");
+  to.option("--devices", &asked->devices, "Devices of each host, one rank for each").range(1, 1024);
+  to.option("--nodes", &asked->nodes, "Hosts").range(1, 100'000);
+  to.option("--rate", &asked->rate, "Images per second of one device, for the times").positive();
+  to.option("--images", &asked->images, "Training images, instead of counting them");
+  to.option("--val-images", &asked->val_images, "Validation images, instead of counting them");
+  to.json(asked->json);
+  return [asked] { return plan_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

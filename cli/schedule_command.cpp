@@ -1,8 +1,8 @@
 // The learning rate over a run, as the training step will get it: a table, JSON or a plot. Needs neither a
 // device nor, unless the rate changes from step to step, the images.
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -72,11 +72,7 @@ Result<Rates> rates_of(const Config& config, std::int64_t steps_per_epoch, std::
   return rates;
 }
 
-std::string six_digits(double value) {
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
-  return buffer.data();
-}
+std::string six_digits(double value) { return fmt::format("{:.6g}", value); }
 
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
@@ -143,8 +139,10 @@ Plot plot_of(const Rates& r, const std::string& title) {
 
 }  // namespace
 
-int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch, std::int64_t devices,
-                     bool json, const std::string& output) {
+// The learning rate over a run on so many devices in all. `steps_per_epoch`: 0 counts the images; `output`: a
+// plot, if not empty.
+static int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_epoch,
+                            std::int64_t devices, bool json, const std::string& output) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   if (!output.empty())
@@ -164,6 +162,26 @@ int schedule_command(const ConfigArguments& arguments, std::int64_t steps_per_ep
     }
   std::cout << (json ? json_text(to_json(*rates)) + "\n" : table(*rates));
   return exit_done;
+}
+
+Run add_schedule(Options& to) {
+  struct Asked {
+    ConfigArguments config;
+    std::int64_t steps_per_epoch = 0, devices = 1;
+    bool json = false;
+    std::string plot;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->config).required();
+  to.option("--steps-per-epoch", &asked->steps_per_epoch, "Instead of counting the training images")
+      .range(1, 1'000'000);
+  to.option("--devices", &asked->devices, "Devices of all hosts together; each has a batch of its own")
+      .range(1, 1'000'000);
+  to.json(asked->json);
+  to.plot(asked->plot);
+  return [asked] {
+    return schedule_command(asked->config, asked->steps_per_epoch, asked->devices, asked->json, asked->plot);
+  };
 }
 
 }  // namespace sluice

@@ -9,11 +9,19 @@
 #include "cli/draw/npy.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_image.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/plan/run_plan.hpp"
 #include "run/session/session.hpp"
 
 namespace sluice {
 namespace {
+
+struct ShowArguments {
+  ConfigArguments config;
+  std::string split = "train";
+  std::uint64_t batch = 0;
+  std::string npy, sheet;  // files to write, if not empty
+};
 
 // What one batch holds, after the graph that made it is gone.
 struct Shown {
@@ -152,7 +160,7 @@ void describe(const Config& config, const Shown& shown, const std::vector<std::s
 
 }  // namespace
 
-int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
+static int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const auto refuse = [](const Error& error, int code) {
@@ -171,6 +179,16 @@ int show_command(const ConfigArguments& arguments, const ShowArguments& asked) {
     return refuse(written.error(), exit_failed);
   describe(*config, *shown, classes, asked);
   return exit_done;
+}
+
+Run add_show(Options& to) {
+  const auto asked = std::make_shared<ShowArguments>();
+  to.config(asked->config).required();
+  to.option("--split", &asked->split, "train or val").one_of({"train", "val"});
+  to.option("--batch", &asked->batch, "Which, from 0").shows_default();
+  to.option("--npy", &asked->npy, "Write pixels as a NumPy array, and labels beside it").type("FILE.npy");
+  to.option("--sheet", &asked->sheet, "Write a contact sheet with labels").type("FILE.jpg");
+  return [asked] { return show_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -11,6 +11,13 @@
 namespace sluice {
 namespace {
 
+struct TrainArguments {
+  ConfigArguments config;
+  std::string resume;
+  LaunchArguments launch;
+  std::vector<std::string> words;  // the whole command line, for ranks that are started
+};
+
 std::chrono::milliseconds seconds(double value) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
 }
@@ -58,7 +65,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
 
 }  // namespace
 
-int train_command(const ConfigArguments& arguments, const TrainArguments& asked) {
+static int train_command(const ConfigArguments& arguments, const TrainArguments& asked) {
   heed_questions();
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
@@ -81,6 +88,18 @@ int train_command(const ConfigArguments& arguments, const TrainArguments& asked)
   }
   if (hosts->world() == 1) return train(*config, arguments, asked.resume, {});
   return launch({*hosts, asked.words});
+}
+
+Run add_train(Options& to) {
+  const auto asked = std::make_shared<TrainArguments>();
+  asked->words.assign(to.words().begin(), to.words().end());
+  to.config(asked->config).required();
+  to.option("--resume", &asked->resume, "Go on from a checkpoint: a file, or auto for the newest sound one")
+      .type("auto|FILE");
+  to.option("--devices", &asked->launch.devices, "Ranks to start on this host, one for each device");
+  to.option("--nodes", &asked->launch.nodes, "Hosts; MASTER_ADDR names the one with node rank 0");
+  to.option("--node-rank", &asked->launch.node_rank, "Which of the hosts this one is, from 0");
+  return [asked] { return train_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -14,16 +14,18 @@
 
 namespace sluice {
 
+// The configuration says how large and how random a sample is, and what is too big: nothing gets through
+// limits that nobody has set.
 struct DecodeOptions {
-  int out = 224;                           // pixels per side of a sample
-  int resize = 256;                        // short side before the central crop, evaluation only
-  Range scale{0.08, 1.0};                  // share of the image's area, training only
-  Range ratio{3.0 / 4.0, 4.0 / 3.0};       // width / height, training only
-  double flip = 0.5;                       // probability, training only
-  bool fast = false;                       // brief weights, training only
-  std::size_t thread_scratch = 8 << 20;    // bytes that a decoder may hold on to between images
-  std::size_t max_scratch = 256 << 20;     // bytes; an image that needs more is bad, whatever the budget
-  std::uint64_t max_pixels = 178'956'970;  // width x height; an image that claims more is bad
+  int out = 0;                     // pixels per side of a sample
+  int resize = 0;                  // short side before the central crop, evaluation only
+  Range scale{1, 1};               // share of the image's area, training only
+  Range ratio{1, 1};               // width / height, training only
+  double flip = 0;                 // probability, training only
+  bool fast = false;               // brief weights, training only
+  std::size_t thread_scratch = 0;  // bytes that a decoder may hold on to between images
+  std::size_t max_scratch = 0;     // bytes; an image that needs more is bad, whatever the budget
+  std::uint64_t max_pixels = 0;    // width x height; an image that claims more is bad
 };
 
 struct NeedsScratch {

@@ -19,7 +19,7 @@ namespace sluice {
 using PlaceFile = FunctionRef<bool(std::size_t bytes, std::vector<iovec>& where)>;
 
 struct ReadOptions {
-  std::size_t max_file = 16 << 20;
+  std::size_t max_file = 0;  // bytes; a larger one is bad
   int tries = 7;
   std::chrono::milliseconds first_pause{50};  // doubles each time: 3.15 s in all
 };

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-extern char** environ;
+#include "base/process/spawn.hpp"
 
 namespace sluice {
 namespace {
@@ -43,31 +42,16 @@ struct Pipe {
   int ends[2];
 };
 
-int start(const ChildOptions& o, int out, int err, pid_t& pid) {
-  std::vector<char*> words;
-  for (const std::string& word : o.words) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, out, 1);
-  posix_spawn_file_actions_adddup2(&actions, err, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is the parent's
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const int error = posix_spawn(&pid, o.program.c_str(), &actions, &attributes, words.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
 }  // namespace
 
 ChildEnd run_child(const ChildOptions& o) {
   ChildEnd end;
   Pipe out, err;
-  pid_t pid = 0;
-  if (const int error = start(o, out.ends[1], err.ends[1], pid)) {
+  const auto [pid, error] = spawn({.program = o.program,
+                                   .words = o.words,
+                                   .descriptors = {{out.ends[1], 1}, {err.ends[1], 2}},
+                                   .own_group = true});  // Ctrl-C is the parent's
+  if (error != 0) {
     end.err = std::strerror(error);
     return end;
   }
@@ -89,7 +73,7 @@ ChildEnd run_child(const ChildOptions& o) {
   rusage used{};
   while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
   }
-  end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  end.code = exit_code(status);
   end.peak_rss = static_cast<std::size_t>(used.ru_maxrss) * 1024;
   return end;
 }

@@ -1,5 +1,4 @@
-// Runs a program as a process of its own and tells how it ended. Never by fork: a process that has threads
-// and libraries like ours cannot go on after one.
+// Runs a program as a process of its own and tells how it ended.
 #pragma once
 
 #include <chrono>
@@ -11,7 +10,7 @@ namespace sluice {
 
 struct ChildOptions {
   std::vector<std::string> words;
-  std::string program = "/proc/self/exe";
+  std::string program = "/proc/self/exe";             // or a name that PATH has
   std::chrono::milliseconds limit{60'000};            // then it is killed
   std::function<bool()> stop = [] { return false; };  // asked ten times a second; true: it is killed
 };

@@ -12,16 +12,26 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "cli/bench/benches.hpp"
 #include "cli/bench/cpu_parts.hpp"
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/full_decode.hpp"
 #include "run/data/pixel_difference.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
 
 namespace sluice {
 namespace {
+
+struct DataBench {
+  ConfigArguments config;
+  unsigned threads = 0;  // 0: all CPUs
+  std::uint64_t images = 1536;
+  int rounds = 5;
+  bool json = false;
+};
 
 rusage usage() {
   rusage u{};
@@ -248,7 +258,7 @@ void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, 
 
 }  // namespace
 
-int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
+static int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
   use_own_data(arguments);
   std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
@@ -268,6 +278,16 @@ int bench_data_command(ConfigArguments arguments, const DataBench& asked) {
   if (const Ending* ending = std::get_if<Ending>(&measured)) return told(*ending);
   print(std::get<Measured>(measured), bench, *data, threads, asked.json);
   return exit_done;
+}
+
+Run add_bench_data(Options& to) {
+  const auto asked = std::make_shared<DataBench>();
+  to.config(asked->config).required();
+  to.option("--threads", &asked->threads, "Decode threads, and CPUs to keep to; 0: all").range(0, 1024);
+  to.option("--images", &asked->images, "Images in a round").shows_default();
+  to.option("--rounds", &asked->rounds, "Rounds of both, in turns").shows_default().range(1, 1000);
+  to.json(asked->json, "Print one JSON object");
+  return [asked] { return bench_data_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -10,16 +10,26 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
-#include "cli/commands.hpp"
+#include "cli/bench/benches.hpp"
+#include "cli/common.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/slow_storage.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/session/session.hpp"
 #include "run/train/data_only.hpp"
 #include "run/train/memory_watch.hpp"
 
 namespace sluice {
 namespace {
+
+struct FeedBench {
+  ConfigArguments config;
+  double rate = 0;  // images/s that the consumer takes; 0: as fast as they come
+  StorageSpeed storage;
+  double seconds = 20, warmup = 10;
+  bool headspace = false, json = false;  // headspace: batches in memory, to see the consumer's ceiling
+};
 
 double seconds(Nanoseconds time) { return static_cast<double>(time) * 1e-9; }
 
@@ -189,7 +199,7 @@ void print(const DataOnly& feed, const FeedBench& bench, const Measured& m) {
 
 }  // namespace
 
-int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
+static int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
   use_own_data(arguments);
   std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
@@ -202,6 +212,22 @@ int bench_feed_command(ConfigArguments arguments, const FeedBench& bench) {
   const Measured m = measure(*feed, bench);
   if (m.ending.well() && m.whole) print(*feed, bench, m);
   return told(m.ending);
+}
+
+Run add_bench_feed(Options& to) {
+  const auto asked = std::make_shared<FeedBench>();
+  to.config(asked->config).required();
+  const auto number = [&](const char* name, double& value, const char* what, double low, double high) {
+    to.option(name, &value, what).shows_default().range(low, high);
+  };
+  number("--rate", asked->rate, "Images/s that the consumer takes; 0: as fast as they come", 0, 1e9);
+  number("--latency", asked->storage.latency_ms, "Milliseconds added to each file", 0, 1e6);
+  number("--bandwidth", asked->storage.megabytes_per_s, "MB/s of all reads together; 0: as it is", 0, 1e9);
+  number("--seconds", asked->seconds, "Measured", 0.1, 1e6);
+  number("--warmup", asked->warmup, "Seconds before, which do not count", 0, 1e6);
+  to.flag("--headspace", asked->headspace, "Give the first batches again and again instead");
+  to.json(asked->json, "Print one JSON object");
+  return [asked] { return bench_feed_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

@@ -10,13 +10,20 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/thread_limit.hpp"
-#include "cli/commands.hpp"
+#include "cli/bench/benches.hpp"
+#include "cli/common.hpp"
 #include "run/config/step_options.hpp"
 #include "run/plan/fit.hpp"
 #include "run/plan/run_plan.hpp"
 
 namespace sluice {
 namespace {
+
+struct StepBench {
+  ConfigArguments config;
+  int steps = 5, warm = 2;
+  bool json = false;
+};
 
 using Clock = std::chrono::steady_clock;
 constexpr double rate = 0.01;  // small: the labels mean nothing, and the loss must stay finite
@@ -126,7 +133,7 @@ void print(const StepOptions& o, const StepBench& bench, const Measured& m) {
 
 }  // namespace
 
-int bench_step_command(const ConfigArguments& arguments, const StepBench& bench) {
+static int bench_step_command(const ConfigArguments& arguments, const StepBench& bench) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   const Result<std::string> device = resolve_device(config->model.device);
@@ -157,6 +164,15 @@ int bench_step_command(const ConfigArguments& arguments, const StepBench& bench)
   }
   print(options, bench, *measured);
   return exit_done;
+}
+
+Run add_bench_step(Options& to) {
+  const auto asked = std::make_shared<StepBench>();
+  to.config(asked->config).required();
+  to.option("--steps", &asked->steps, "Steps to measure").shows_default().range(1, 1'000'000);
+  to.option("--warm", &asked->warm, "Steps before, which do not count").shows_default().range(0, 1'000'000);
+  to.json(asked->json, "Print one JSON object");
+  return [asked] { return bench_step_command(asked->config, *asked); };
 }
 
 }  // namespace sluice

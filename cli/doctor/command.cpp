@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,7 +15,9 @@
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/step.hpp"
 #include "cli/doctor/storage.hpp"
+#include "model/device/version.hpp"
 #include "nodes/jpeg/library.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/launch/rendezvous.hpp"
 
 namespace sluice {
@@ -31,8 +35,8 @@ std::optional<DataSets> look_at_data(Checklist& list, const Config& config) {
   const auto begin = Clock::now();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return list.fail("data set", sets.error()), std::nullopt;
-  char time[32];
-  std::snprintf(time, sizeof time, "%.1f s", std::chrono::duration<double>(Clock::now() - begin).count());
+  const std::string time =
+      fmt::format("{:.1f} s", std::chrono::duration<double>(Clock::now() - begin).count());
   list.ok("data set", count(sets->train->size()) + " training and " + count(sets->val->size()) +
                           " validation images, " + count(sets->train->class_names().size()) +
                           " classes; listed in " + time);
@@ -102,7 +106,8 @@ void look_at_config(Checklist& list, const ConfigArguments& arguments) {
 
 }  // namespace
 
-int doctor_command(const ConfigArguments& arguments, bool json) {
+// A pre-flight checklist of this machine and, if a file is given, of a configuration with one real step.
+static int doctor_command(const ConfigArguments& arguments, bool json) {
   Checklist list;
   list.ok("build", version_text());
   look_at_machine(list, this_machine(), this_process());
@@ -118,6 +123,17 @@ int doctor_command(const ConfigArguments& arguments, bool json) {
   else
     std::cout << list.table();
   return list.failed() ? exit_failed : exit_done;
+}
+
+Run add_doctor(Options& to) {
+  struct Asked {
+    ConfigArguments config;
+    bool json = false;
+  };
+  const auto asked = std::make_shared<Asked>();
+  to.config(asked->config);
+  to.json(asked->json);
+  return [asked] { return doctor_command(asked->config, asked->json); };
 }
 
 }  // namespace sluice

@@ -1,16 +1,15 @@
 #include "cli/doctor/feed.hpp"
 
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace sluice {
 
 void look_at_feed(Checklist& list, const FeedFigures& f) {
   if (f.storage <= 0 || f.decode <= 0 || f.step <= 0) return;  // a line above says why
-  char text[240];
-  std::snprintf(text, sizeof text,
-                "the step takes %.0f images/s%s; storage gives %.0f, %u decode thread%s %.0f", f.step,
-                f.gpu ? " when it is cold" : "", f.storage, f.decode_threads,
-                f.decode_threads == 1 ? "" : "s", f.decode);
+  const std::string text =
+      fmt::format("the step takes {:.0f} images/s{}; storage gives {:.0f}, {} decode thread{} {:.0f}", f.step,
+                  f.gpu ? " when it is cold" : "", f.storage, f.decode_threads,
+                  f.decode_threads == 1 ? "" : "s", f.decode);
   if (f.storage < f.step)
     list.warn(
         "feed", text,

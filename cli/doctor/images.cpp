@@ -1,6 +1,6 @@
 #include "cli/doctor/images.hpp"
 
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace sluice {
 
@@ -12,9 +12,8 @@ void look_at_images(Checklist& list, const ImageSamples& s, double max_bad) {
   for (const ImageSample* sample : {&s.train, &s.val})
     if (sample->fatal) return list.fail("images", *sample->fatal);
   const auto count = [](std::size_t n) { return std::to_string(n); };
-  char time[80];
-  std::snprintf(time, sizeof time, "; %.1f ms to decode one on one thread (validation %.1f ms)", s.train.ms,
-                s.val.ms);
+  const std::string time =
+      fmt::format("; {:.1f} ms to decode one on one thread (validation {:.1f} ms)", s.train.ms, s.val.ms);
   const std::string looked = count(s.train.looked_at + s.val.looked_at) + " images (" +
                              count(s.train.looked_at) + " training, " + count(s.val.looked_at) +
                              " validation)";
@@ -24,8 +23,7 @@ void look_at_images(Checklist& list, const ImageSamples& s, double max_bad) {
   } else {
     const std::string found = count(bad) + " of " + looked + " cannot be used, the first " +
                               (s.train.bad > 0 ? s.train.first_bad : s.val.first_bad) + time;
-    char share[32];
-    std::snprintf(share, sizeof share, "%g %%", 100 * max_bad);
+    const std::string share = fmt::format("{:g} %", 100 * max_bad);
     if (too_many_bad(s.train, max_bad) || too_many_bad(s.val, max_bad))
       list.fail("images", found,
                 std::string("a run stops when more than data.max_bad (") + share +

@@ -1,9 +1,11 @@
 #include "cli/doctor/step.hpp"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cmath>
 
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 
 namespace sluice {
 namespace {
@@ -14,11 +16,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return fmt::format("{:.1f} s", seconds); }
 
 // Trains one step, and a second one where the first was quick: that one's time is closer to a run's. Lives on
 // step's thread between begin and over.
@@ -94,10 +92,9 @@ double look_at_step(Checklist& list, BatchRun& run) {
               "they were replaced; mend them or list them in data.exclude");
   if (!std::isfinite(steps.loss()))
     return list.fail("one step", "its loss is not finite", "try model.precision = \"fp32\""), found;
-  char text[160];
-  std::snprintf(text, sizeof text, "of %zu images: loss %.4f, %.1f images/s; %s with the start of everything",
-                steps.images(), steps.loss(), steps.rate(), seconds_text(seconds_since(begin)).c_str());
-  list.ok("one step", text);
+  list.ok("one step",
+          fmt::format("of {} images: loss {:.4f}, {:.1f} images/s; {} with the start of everything",
+                      steps.images(), steps.loss(), steps.rate(), seconds_text(seconds_since(begin))));
   list.figure("loss", steps.loss());
   list.figure("images_per_s", steps.rate());
   list.figure("parameters", static_cast<double>(steps.parameters()));

@@ -1,7 +1,8 @@
 #include "cli/doctor/storage.hpp"
 
+#include <fmt/core.h>
+
 #include <cmath>
-#include <cstdio>
 
 #include "base/text.hpp"
 
@@ -20,10 +21,8 @@ std::vector<std::string> paths(const ImageFolder& folder, std::size_t count, dou
 }
 
 std::string rate_text(const ReadFigures& f) {
-  char text[160];
-  std::snprintf(text, sizeof text, "%u in flight: %.0f images/s, %.0f MB/s", f.in_flight, f.images_per_s(),
-                f.bytes_per_s() / 1e6);
-  return text;
+  return fmt::format("{} in flight: {:.0f} images/s, {:.0f} MB/s", f.in_flight, f.images_per_s(),
+                     f.bytes_per_s() / 1e6);
 }
 
 // Whether these are storage's own figures.
@@ -56,18 +55,15 @@ void look_at_storage(Checklist& list, const StorageReport& f) {
   if (f.one.files == 0 || f.many.files == 0)
     return list.fail("storage", "not one file was read in 3 s",
                      "check the mount; copy the data to a local disk");
-  char each[120];
-  std::snprintf(each, sizeof each, "%.2f ms a file of %.0f KB (slowest %.0f ms); ", f.one.median_ms,
-                static_cast<double>(f.one.bytes) / static_cast<double>(f.one.files) / 1e3, f.one.slowest_ms);
   const std::string found =
-      each + rate_text(f.one) + "; " + rate_text(f.many) + " (" + cache_text(f.one, f.many) + ")";
+      fmt::format("{:.2f} ms a file of {:.0f} KB (slowest {:.0f} ms); {}; {} ({})", f.one.median_ms,
+                  static_cast<double>(f.one.bytes) / static_cast<double>(f.one.files) / 1e3, f.one.slowest_ms,
+                  rate_text(f.one), rate_text(f.many), cache_text(f.one, f.many));
   if (f.many.median_ms > slow_ms && f.many.images_per_s() < usual_rate) {
-    char hint[200];
-    std::snprintf(hint, sizeof hint,
-                  "for %.0f images/s about %.0f files must be in flight: raise pipeline.read_threads and "
-                  "pipeline.read_ahead, or copy the data to a local disk",
-                  usual_rate, std::ceil(f.one.median_ms * usual_rate / 1e3));
-    list.warn("storage", found, hint);
+    list.warn("storage", found,
+              fmt::format("for {:.0f} images/s about {:.0f} files must be in flight: raise "
+                          "pipeline.read_threads and pipeline.read_ahead, or copy the data to a local disk",
+                          usual_rate, std::ceil(f.one.median_ms * usual_rate / 1e3)));
   } else {
     list.ok("storage", found);
   }

@@ -1,18 +1,12 @@
 #include "cli/draw/axis.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace sluice {
 namespace {
-
-std::string printed(const char* format, int digits, double value) {
-  std::array<char, 400> buffer;
-  std::snprintf(buffer.data(), buffer.size(), format, digits, value);
-  return buffer.data();
-}
 
 // The smallest of 1, 2, 5 times a power of ten that is not below `least`.
 double nice_step(double least) {
@@ -26,12 +20,12 @@ double nice_step(double least) {
 std::string linear_label(double value, double step, double largest) {
   if (value == 0) return "0";
   const int power = static_cast<int>(std::floor(std::log10(step) + 1e-9));
-  if (largest < 1e6 && power >= -5) return printed("%.*f", std::max(0, -power), value);
+  if (largest < 1e6 && power >= -5) return fmt::format("{:.{}f}", value, std::max(0, -power));
   const int size = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
-  return printed("%.*e", std::clamp(size - power, 0, 15), value);
+  return fmt::format("{:.{}e}", value, std::clamp(size - power, 0, 15));
 }
 
-std::string decade_label(double value) { return printed("%.*g", 6, value); }
+std::string decade_label(double value) { return fmt::format("{:.6g}", value); }
 
 constexpr int fewest = 4, most = 9;  // intervals of a linear axis, decades of a logarithmic one
 
@@ -81,7 +75,7 @@ Axis Axis::logarithmic(double low, double high) {
     }
   // Within a factor of two there may be no such tick: the ends themselves then say where we are.
   if (axis.ticks_.size() < 2)
-    axis.ticks_ = {{low, printed("%.*g", 3, low)}, {high, printed("%.*g", 3, high)}};
+    axis.ticks_ = {{low, fmt::format("{:.3g}", low)}, {high, fmt::format("{:.3g}", high)}};
   return axis;
 }
 

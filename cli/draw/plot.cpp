@@ -1,9 +1,9 @@
 #include "cli/draw/plot.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <span>
 
@@ -51,11 +51,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string px(double value) {
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.1f", value);
-  return buffer.data();
-}
+std::string px(double value) { return fmt::format("{:.1f}", value); }
 
 std::string line(const char* kind, double x1, double y1, double x2, double y2) {
   return "<line class=\"" + std::string(kind) + "\" x1=\"" + px(x1) + "\" y1=\"" + px(y1) + "\" x2=\"" +

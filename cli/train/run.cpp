@@ -1,6 +1,6 @@
 #include "cli/train/run.hpp"
 
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 #include "cli/train/attendant.hpp"
 #include "cli/train/log.hpp"
 #include "model/device/device.hpp"

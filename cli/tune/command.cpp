@@ -1,5 +1,7 @@
 // The trials that people do by hand, done for them: short real runs, each in a process of its own and only if
 // it fits the plan, a table, and three options of which one becomes a configuration.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -13,13 +15,25 @@
 #include "cli/commands.hpp"
 #include "cli/tune/plan.hpp"
 #include "cli/tune/table.hpp"
+#include "cli/tune/trial.hpp"
+#include "model/device/version.hpp"
 #include "model/train/train_step.hpp"
+#include "run/data/synth_tree.hpp"
 #include "run/launch/signals.hpp"
 #include "run/plan/fit.hpp"
 
 namespace sluice {
 namespace fs = std::filesystem;
 namespace {
+
+struct TuneArguments {
+  ConfigArguments config;
+  double minutes = 5;
+  std::string output;               // a configuration, if not empty
+  std::string choose = "balanced";  // which option that is
+  bool keep_total = false, json = false;
+  std::optional<double> trial;
+};
 
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
@@ -145,11 +159,10 @@ std::size_t free_vram(const ConfigArguments& arguments) {
 
 Status write_config(const std::string& file, const Config& config, const TuneReport& report,
                     const std::string& source, const TuneSetting& setting) {
-  char lr[120];
-  std::snprintf(lr, sizeof lr, "total batch %lld: the learning rate's peak is %.6g\n",
-                static_cast<long long>(setting.total_batch()), tuned_lr(report, setting));
-  const std::string text = "# " + version_text() + "\n# The " + report.chosen + " option of `sluice tune " +
-                           source + "`; " + lr + "\n" + to_toml(config);
+  const std::string text = fmt::format(
+      "# {}\n# The {} option of `sluice tune {}`; total batch {}: the learning rate's peak is {:.6g}\n\n{}",
+      version_text(), report.chosen, source, setting.total_batch(), tuned_lr(report, setting),
+      to_toml(config));
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
   return write_output("tune", file, {&part, 1});
 }
@@ -161,7 +174,8 @@ int refuse(const Error& error) {
 
 }  // namespace
 
-int tune_command(const ConfigArguments& arguments, const TuneArguments& asked) {
+// Short trials within the plan, and what they come to.
+static int tune_command(const ConfigArguments& arguments, const TuneArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
   std::error_code none;
@@ -201,6 +215,25 @@ int tune_command(const ConfigArguments& arguments, const TuneArguments& asked) {
   if (!wrote) complain(wrote.error());
   if (report.interrupted) return 128 + caught_signal();
   return options && wrote ? exit_done : exit_failed;
+}
+
+Run add_tune(Options& to) {
+  const auto asked = std::make_shared<TuneArguments>();
+  to.config(asked->config).required();
+  to.option("--minutes", &asked->minutes, "Time for all trials together")
+      .shows_default()
+      .range(0.05, 10000.0);
+  to.option("-o,--output", &asked->output, "Write the chosen option as a configuration").type("FILE");
+  to.option("--choose", &asked->choose, "conservative, balanced or aggressive")
+      .shows_default()
+      .one_of({"conservative", "balanced", "aggressive"});
+  to.flag("--keep-total", asked->keep_total,
+          "Keep the total batch: other batches get another train.accumulate");
+  to.option("--trial", &asked->trial, "One trial of so many seconds, as a line of JSON").hidden();
+  to.json(asked->json);
+  return [asked] {
+    return asked->trial ? tune_trial(asked->config, *asked->trial) : tune_command(asked->config, *asked);
+  };
 }
 
 }  // namespace sluice

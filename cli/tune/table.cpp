@@ -1,7 +1,8 @@
 #include "cli/tune/table.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
@@ -16,13 +17,6 @@ std::string join(const std::vector<std::string>& words, const char* between, con
   return text.empty() ? none : text;
 }
 
-template <class... Values>
-std::string print(const char* format, Values... values) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 std::string setting_text(const TuneReport& r, const TrialRow& row) {
   return join(changes(r.as_configured, row.setting), " ", "as configured");
 }
@@ -32,8 +26,8 @@ double epoch_seconds(const TuneReport& r, const TrialFigures& f) {
 }
 
 std::string time_text(double seconds) {
-  if (seconds < 120) return print("%.0f s", seconds);
-  return seconds < 7200 ? print("%.0f min", seconds / 60) : print("%.1f h", seconds / 3600);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
 
 // The names of the options that a row is, or how far it is behind.
@@ -45,7 +39,8 @@ std::string verdict(const TuneReport& r, std::size_t number) {
   for (const char* name : tune_option_names)
     if (option_row(*options, name) == number) names.emplace_back(name);
   const double fastest = r.rows[options->aggressive].figures->images_per_s;
-  return join(names, ", ", print("%.0f %% slower", 100 * (1 - row.figures->images_per_s / fastest)).c_str());
+  return join(names, ", ",
+              fmt::format("{:.0f} % slower", 100 * (1 - row.figures->images_per_s / fastest)).c_str());
 }
 
 std::vector<std::string> cells(const TuneReport& r, std::size_t number) {
@@ -53,8 +48,8 @@ std::vector<std::string> cells(const TuneReport& r, std::size_t number) {
   if (!row.figures) return {setting_text(r, row), "-", "-", "-", "-", "-", verdict(r, number)};
   const TrialFigures& f = *row.figures;
   return {setting_text(r, row),
-          print("%.1f", f.images_per_s),
-          print("%.0f %%", 100 * f.data_wait),
+          fmt::format("{:.1f}", f.images_per_s),
+          fmt::format("{:.0f} %", 100 * f.data_wait),
           readable_bytes(f.ram),
           f.vram > 0 ? readable_bytes(f.vram) : "-",
           time_text(epoch_seconds(r, f)),
@@ -79,9 +74,8 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 
 std::string option_line(const TuneReport& r, const char* name, const TrialRow& row) {
   const std::string sets = join(changes(r.as_configured, row.setting), " --set ", "");
-  return print("%-13s %.1f images/s, total batch %lld, learning rate %.4g at its peak: ", name,
-               row.figures->images_per_s, static_cast<long long>(row.setting.total_batch()),
-               tuned_lr(r, row.setting)) +
+  return fmt::format("{:<13} {:.1f} images/s, total batch {}, learning rate {:.4g} at its peak: ", name,
+                     row.figures->images_per_s, row.setting.total_batch(), tuned_lr(r, row.setting)) +
          (sets.empty() ? "as configured" : "--set " + sets) + "\n";
 }
 
@@ -95,7 +89,8 @@ std::string trial_line(const TuneReport& r, const TrialRow& row) {
   const std::string setting = setting_text(r, row);
   if (!row.figures) return setting + ": " + printable(row.failure);
   return setting + ": " +
-         print("%.1f images/s, waited %.0f %%, ", row.figures->images_per_s, 100 * row.figures->data_wait) +
+         fmt::format("{:.1f} images/s, waited {:.0f} %, ", row.figures->images_per_s,
+                     100 * row.figures->data_wait) +
          readable_bytes(row.figures->ram) + " RAM";
 }
 
@@ -108,8 +103,8 @@ std::string tune_text(const TuneReport& r) {
   if (!options) return text + "\nno trial came to figures\n";
   text += "\n";
   for (const char* name : tune_option_names) text += option_line(r, name, r.rows[option_row(*options, name)]);
-  text += print("optim.lr stays %.6g: it is for a total batch of %lld and the run scales it\n", r.base_lr,
-                static_cast<long long>(r.base_batch));
+  text += fmt::format("optim.lr stays {:.6g}: it is for a total batch of {} and the run scales it\n",
+                      r.base_lr, r.base_batch);
   if (!r.written.empty()) text += "wrote the " + r.chosen + " option to " + printable(r.written) + "\n";
   return text;
 }

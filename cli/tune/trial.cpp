@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.hpp"
-#include "cli/commands.hpp"
+#include "cli/common.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "model/device/device.hpp"
 #include "run/config/step_options.hpp"
@@ -118,7 +118,7 @@ int tell_device(const std::string& asked) {
 
 }  // namespace
 
-int tune_trial_command(const ConfigArguments& arguments, double seconds) {
+int tune_trial(const ConfigArguments& arguments, double seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const Loaded loaded = load_config(arguments.file, arguments.sets);
   if (!loaded.errors.empty()) return tell(loaded.errors.front());

@@ -1,7 +1,8 @@
 #include "graph/memory/split.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "base/text.hpp"
 #include "graph/memory/chunks.hpp"
@@ -25,9 +26,7 @@ std::size_t BudgetSplit::total() const {
 
 std::string BudgetSplit::table() const {
   const auto line = [](const char* owner, std::size_t bytes, const std::string& how) {
-    char text[160];
-    std::snprintf(text, sizeof text, "\n  %-12s %12s  %s", owner, readable_bytes(bytes).c_str(), how.c_str());
-    return std::string(text);
+    return fmt::format("\n  {:<12} {:>12}  {}", owner, readable_bytes(bytes), how);
   };
   return line("index", index, "names of all files") +
          line("scratch", scratch, "codec memory of the decode threads") +

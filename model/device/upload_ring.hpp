@@ -34,7 +34,7 @@ struct DeviceBatch {
 };
 
 struct UploadOptions {
-  int batch = 256;      // samples in the largest batch
+  int batch = 0;        // samples in the largest batch
   SampleLayout sample;  // of the largest samples
   int slots = 3;        // device slots; each takes batch * (sample.bytes() + label_bytes) of the device
 };

@@ -24,10 +24,10 @@ struct BeatStore {
 
 struct HeartOptions {
   int rank = 0;
-  std::vector<std::string> hosts;           // of each rank, for messages
-  std::string keeper;                       // who keeps the store, likewise
-  std::chrono::milliseconds limit{60'000};  // a rank that is silent for so long is lost
-  bool keeps_store = false;                 // the store ends with this rank
+  std::vector<std::string> hosts;     // of each rank, for messages
+  std::string keeper;                 // who keeps the store, likewise
+  std::chrono::milliseconds limit{};  // a rank that is silent for so long is lost
+  bool keeps_store = false;           // the store ends with this rank
 };
 
 [[nodiscard]] std::string beat_key(int rank);

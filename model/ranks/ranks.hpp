@@ -18,9 +18,9 @@ namespace sluice {
 
 struct RanksOptions {
   Place place;
-  std::string device = "cpu";                   // as resolve_device gives it
-  std::chrono::milliseconds timeout{600'000};   // of a collective, and of the whole of join
-  std::chrono::milliseconds heartbeat{60'000};  // a rank that is silent for so long is lost
+  std::string device = "cpu";             // as resolve_device gives it
+  std::chrono::milliseconds timeout{};    // of a collective, and of the whole of join
+  std::chrono::milliseconds heartbeat{};  // a rank that is silent for so long is lost
   // Whether this process has been told to end: then there is no time to find out who is gone, only to save.
   std::function<bool()> hurried = {};
 };

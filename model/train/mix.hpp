@@ -11,10 +11,10 @@
 namespace sluice {
 
 struct MixOptions {
-  double mixup = 0;        // alpha of the Beta distribution; 0: off
-  double cutmix = 0;       // likewise
-  double share = 1;        // of the batches that are mixed
-  double to_cutmix = 0.5;  // of the mixed batches, where both are on
+  double mixup = 0;      // alpha of the Beta distribution; 0: off
+  double cutmix = 0;     // likewise
+  double share = 0;      // of the batches that are mixed
+  double to_cutmix = 0;  // of the mixed batches, where both are on
 };
 
 struct Mix {

@@ -8,14 +8,14 @@
 namespace sluice {
 
 struct ScheduleOptions {
-  std::string kind = "cosine";     // "cosine" or "constant" (both warm up)
+  std::string kind = "constant";   // "cosine" or "constant" (both warm up)
   std::string interval = "epoch";  // "epoch": one rate per epoch; "step": a new rate each step
-  double lr = 0.1;                 // for a total batch of base_batch
-  std::int64_t total_batch = 256;  // images per optimiser step, all devices together
-  std::int64_t base_batch = 256;
-  std::int64_t epochs = 90;
-  std::int64_t warmup_epochs = 5;
-  double warmup_start = 0.01;  // share of the peak at the first point
+  double lr = 0;                   // for a total batch of base_batch
+  std::int64_t total_batch = 1;    // images per optimiser step, all devices together
+  std::int64_t base_batch = 1;
+  std::int64_t epochs = 1;
+  std::int64_t warmup_epochs = 0;
+  double warmup_start = 0;  // share of the peak at the first point
 };
 
 [[nodiscard]] double peak_rate(const ScheduleOptions& options);

@@ -11,10 +11,10 @@
 namespace sluice {
 
 struct SgdOptions {
-  double momentum = 0.9;
-  double weight_decay = 1e-4;
+  double momentum = 0;
+  double weight_decay = 0;
   bool nesterov = false;
-  bool decay_all = true;  // false: parameters of one dimension (norms and biases) do not decay
+  bool decay_all = false;  // parameters of one dimension (norms and biases) decay too
 };
 
 class Sgd {

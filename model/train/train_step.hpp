@@ -19,31 +19,33 @@ namespace sluice {
 class Ranks;
 class ReduceTrace;
 
+// All is off here: what a training starts with unless told otherwise is the configuration's to say
+// (run/config/step_options).
 struct StepOptions {
-  std::string arch = "resnet50";
+  std::string arch;  // "resnet50", ...
   int classes = 1000;
   std::string device = "cpu";      // as resolve_device gives it
   int device_index = 0;            // which GPU of this host
   std::string precision = "fp32";  // fp32, tf32, bf16, fp16 (GPU only), fp64 (CPU only, for checks)
-  bool channels_last = true;
+  bool channels_last = false;
   std::string compile = "none";  // "graph": whole steps are recorded and replayed, on one GPU
   std::function<void(const std::string&)> note = [](const std::string&) {};  // what the user should know
-  bool recompute = false;        // blocks keep their input alone for the backward pass
-  bool zero_init = false;        // the last norm of each block starts at zero
-  double label_smoothing = 0.1;  // in training and evaluation alike, as torchvision's reference does
-  double momentum = 0.9;
-  double weight_decay = 1e-4;
-  bool decay_all = true;  // false: norms and biases do not decay
+  bool recompute = false;      // blocks keep their input alone for the backward pass
+  bool zero_init = false;      // the last norm of each block starts at zero
+  double label_smoothing = 0;  // in training and evaluation alike, as torchvision's reference does
+  double momentum = 0;
+  double weight_decay = 0;
+  bool decay_all = false;  // norms and biases decay too
   bool nesterov = false;
-  double clip = 0;          // norm of all gradients; 0: not clipped
-  double ema = 0;           // decay of the averaged weights; 0: none are kept
-  int accumulate = 1;       // batches of one optimiser step
-  int threads = 0;          // CPU threads of torch; 0 leaves its own choice
-  std::uint64_t seed = 42;  // of the initial weights
+  double clip = 0;         // norm of all gradients; 0: not clipped
+  double ema = 0;          // decay of the averaged weights; 0: none are kept
+  int accumulate = 1;      // batches of one optimiser step
+  int threads = 0;         // CPU threads of torch; 0 leaves its own choice
+  std::uint64_t seed = 0;  // of the initial weights
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
   std::array<float, 3> std{0.229f, 0.224f, 0.225f};
-  int batch = 256;  // samples in the largest batch; the input's memory is allocated for it
-  Task task = image_classification(224);
+  int batch = 0;  // samples in the largest batch; the input's memory is allocated for it
+  Task task;
   std::shared_ptr<Ranks> ranks;        // who trains the same network; null: nobody else
   bool sync_bn = false;                // statistics of the norms are taken over all ranks
   std::shared_ptr<ReduceTrace> trace;  // of the sums of gradients over the ranks; null: none

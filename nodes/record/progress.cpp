@@ -1,21 +1,16 @@
 #include "nodes/record/progress.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 
 namespace sluice {
 namespace {
 
 constexpr int least_bar = 10, most_bar = 40;
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 400> buffer;
-  const int size = std::snprintf(buffer.data(), buffer.size(), format, value);
-  return {buffer.data(), static_cast<std::size_t>(std::clamp(size, 0, static_cast<int>(buffer.size()) - 1))};
-}
 
 double rate(const Progress& p) {
   const double count = static_cast<double>(p.done - p.before);
@@ -29,7 +24,7 @@ double left(const Progress& p) {
 
 std::string rate_text(double value) {
   if (!std::isfinite(value)) return "?it/s";
-  return (value >= 1 ? formatted("%.2f", value) : formatted("%.3g", value)) + "it/s";
+  return (value >= 1 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value)) + "it/s";
 }
 
 std::string bar(double share, int width) {
@@ -63,17 +58,13 @@ std::size_t columns(std::string_view text) {
 std::string clock_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
   const long whole = static_cast<long>(seconds);
-  std::array<char, 48> buffer;
-  if (whole < 3600)
-    std::snprintf(buffer.data(), buffer.size(), "%02ld:%02ld", whole / 60, whole % 60);
-  else
-    std::snprintf(buffer.data(), buffer.size(), "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  return buffer.data();
+  if (whole < 3600) return fmt::format("{:02}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string short_number(double value) {
   const double size = std::abs(value);
-  return size >= 999.5 && size < 1e9 ? formatted("%.0f", value) : formatted("%.3g", value);
+  return size >= 999.5 && size < 1e9 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
 std::string progress_line(const Progress& p, int width) {
@@ -86,7 +77,7 @@ std::string progress_line(const Progress& p, int width) {
   const double share = std::clamp(static_cast<double>(p.done) / static_cast<double>(p.total), 0.0, 1.0);
   // 100 % is said when everything is done, not when rounding makes it so.
   const double percent = p.done >= p.total ? 100 : std::min(99.0, std::round(100 * share));
-  const std::string head = p.label + ": " + formatted("%3.0f", percent) + "%";
+  const std::string head = p.label + ": " + fmt::format("{:>3.0f}", percent) + "%";
   const std::string of =
       count + "/" + std::to_string(p.total) + " [" + clock_text(p.elapsed) + "<" + clock_text(left(p));
   std::string tail = of + ", " + rate_text(rate(p));
@@ -119,11 +110,11 @@ std::string summary_line(std::int64_t epoch, const Values& values, double second
   for (const auto& [name, value] : values) {
     const bool loss = name.ends_with("loss"), accuracy = name.find("/acc") != std::string::npos;
     line += " " + name + " " +
-            (loss       ? formatted("%.4f", value)
-             : accuracy ? formatted("%.2f", value)
+            (loss       ? fmt::format("{:.4f}", value)
+             : accuracy ? fmt::format("{:.2f}", value)
                         : short_number(value));
   }
-  return line + " (" + formatted("%.1f", seconds) + " s, " + short_number(images_per_second) + " img/s)";
+  return line + " (" + fmt::format("{:.1f}", seconds) + " s, " + short_number(images_per_second) + " img/s)";
 }
 
 }  // namespace sluice

@@ -18,7 +18,7 @@ struct FolderOptions {
   std::vector<std::string>
       exclude{};            // "class/file" or fnmatch patterns of that form; '*' does not match '/'
   std::size_t classes = 0;  // take so many classes, chosen by subset_seed; 0 = all
-  std::uint64_t subset_seed = 42;
+  std::uint64_t subset_seed = 0;
   std::size_t per_class = 0;  // the first so many of each class, after `exclude`; 0 = all
   // The training tree's classes, for a validation tree: they become its labels, and a missing one is an
   // error. So is a surplus one, unless `classes` takes a subset anyway (which then chooses nothing by

@@ -4,38 +4,14 @@
 #include <map>
 #include <set>
 
-#include "base/nearest.hpp"
 #include "base/printable.hpp"
 #include "run/config/rules.hpp"
+#include "run/config/suggest.hpp"
 #include "run/config/toml_text.hpp"
 #include "run/config/value.hpp"
 
 namespace sluice {
 namespace {
-
-std::vector<std::string_view> key_names() {
-  std::vector<std::string_view> names;
-  for (const Key& key : config_keys()) names.push_back(key.name);
-  return names;
-}
-
-std::vector<std::string_view> section_names() {
-  std::vector<std::string_view> names;
-  for (const Section& section : config_sections()) names.push_back(section.name);
-  return names;
-}
-
-bool is_section(std::string_view name) {
-  for (const Section& section : config_sections())
-    if (section.name == name) return true;
-  return false;
-}
-
-std::string join(const std::vector<std::string_view>& words) {
-  std::string out;
-  for (const std::string_view word : words) out += (out.empty() ? "" : ", ") + std::string(word);
-  return out;
-}
 
 class Reader {
  public:
@@ -61,8 +37,8 @@ class Reader {
     const std::string name = trim(word.substr(0, equals)), text = trim(word.substr(equals + 1));
     const Key* const key = find_key(name);
     if (!key)
-      return is_section(name) ? fail(where, name + " is a section", "name a key in it: " + known_in(name))
-                              : fail(where, "unknown key " + name, suggest(name));
+      return is_section(name) ? fail(where, name + " is a section", "name a key in it: " + keys_in(name))
+                              : fail(where, "unknown key " + name, suggest_key(name));
     assign_text(*key, text, where);
   }
 
@@ -91,20 +67,6 @@ class Reader {
     return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
   }
 
-  static std::string known_in(std::string_view section) {
-    std::vector<std::string_view> names;
-    for (const Key& key : config_keys())
-      if (key.section() == section) names.push_back(key.leaf());
-    return join(names);
-  }
-
-  static std::string suggest(const std::string& name) {
-    if (const auto meant = nearest_key(name, key_names())) return "did you mean " + std::string(*meant) + "?";
-    const std::string section = name.substr(0, name.find('.'));
-    if (is_section(section)) return "[" + section + "] has " + known_in(section);
-    return "the sections are " + join(section_names());
-  }
-
   [[nodiscard]] std::string text(const toml::source_region& where) const {
     return name_ + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
   }
@@ -129,11 +91,8 @@ class Reader {
     const std::string text(name.str());
     const toml::table* const table = node.as_table();
     if (!is_section(text)) {
-      if (!table) return report(place(name.source()), "unknown key " + text, suggest(text));
-      const auto meant = nearest(text, section_names());
-      return report(place(name.source()), "unknown section [" + text + "]",
-                    meant ? "did you mean [" + std::string(*meant) + "]?"
-                          : "the sections are " + join(section_names()));
+      if (!table) return report(place(name.source()), "unknown key " + text, suggest_key(text));
+      return report(place(name.source()), "unknown section [" + text + "]", suggest_section(text));
     }
     if (!table)
       return report(place(name.source()), text + " must be a section",
@@ -143,7 +102,7 @@ class Reader {
 
   void entry(const std::string& name, const toml::key& written, const toml::node& value) {
     const Key* const key = find_key(name);
-    if (!key) return report(place(written.source()), "unknown key " + name, suggest(name));
+    if (!key) return report(place(written.source()), "unknown key " + name, suggest_key(name));
     origin_[key->name] = text(written.source());
     if (const auto misfit = assign(*key, value, loaded_.config)) {
       report(place(value.source()), misfit->cause, misfit->hint);
@@ -154,10 +113,10 @@ class Reader {
   // What is not TOML is a string; so is everything for a key that holds one, whatever it looks like.
   void assign_text(const Key& key, const std::string& text, const std::string& where) {
     Config scratch;
-    const Slot slot = key.slot(scratch);
-    const bool textual = std::holds_alternative<std::string*>(slot) ||
-                         std::holds_alternative<std::filesystem::path*>(slot) ||
-                         std::holds_alternative<Size*>(slot) || std::holds_alternative<SizeOrAuto*>(slot);
+    const ValueRef held = key.value(scratch);
+    const bool textual = std::holds_alternative<std::string*>(held) ||
+                         std::holds_alternative<std::filesystem::path*>(held) ||
+                         std::holds_alternative<Size*>(held) || std::holds_alternative<SizeOrAuto*>(held);
     const toml::value<std::string> raw(text);
     toml::table parsed;
     try {
@@ -175,7 +134,7 @@ class Reader {
 
   void require(const Key& key) {
     if (!key.required || failed_.contains(key.name)) return;
-    if (!std::get<std::filesystem::path*>(key.slot(loaded_.config))->empty()) return;
+    if (!std::get<std::filesystem::path*>(key.value(loaded_.config))->empty()) return;
     const std::string name(key.name), leaf(key.leaf()), section(key.section());
     fail(origin_.contains(key.name) ? origin_[key.name] : name_, name + " is missing",
          "add " + leaf + " = \"path/to/" + leaf + "\" below [" + section + "]");
@@ -186,7 +145,7 @@ class Reader {
     for (auto key = rule.keys.rbegin(); key != rule.keys.rend(); ++key) {
       if (failed_.contains(*key)) return;
       if (origin_.contains(*key)) subject = origin_[*key];
-      const std::string value = std::string(*key) + " = " + value_text(find_key(*key)->slot(loaded_.config));
+      const std::string value = std::string(*key) + " = " + value_text(find_key(*key)->value(loaded_.config));
       values = values.empty() ? value : value + ", " + values;
     }
     if (rule.broken(loaded_.config))

@@ -13,9 +13,9 @@
 
 namespace sluice {
 
-// Where a key's value lives; the alternative is also its type.
-using Slot = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, Size*,
-                          SizeOrAuto*, Count*, Range*, std::vector<std::string>*>;
+// A key's value in a Config; the alternative is also its type.
+using ValueRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, Size*,
+                              SizeOrAuto*, Count*, Range*, std::vector<std::string>*>;
 
 // Numbers (of a Range: both) from low to high; `above` leaves out low itself.
 struct Limits {
@@ -30,7 +30,8 @@ struct Limits {
 
 struct Key {
   std::string_view name;  // "section.key"
-  Slot (*slot)(Config&);
+  ValueRef (*value)(Config&);
+  bool local = false;  // concerns a host alone: ranks of one run may differ in it
   Limits limits = {};
   std::vector<std::string_view> choices = {};  // of a string; empty = any
   bool required = false;                       // a path that must be given
@@ -50,8 +51,9 @@ struct Section {
 [[nodiscard]] std::span<const Section> config_sections();
 [[nodiscard]] const Key* find_key(std::string_view name);  // null if there is none
 
-[[nodiscard]] std::string_view type_text(const Slot& slot);  // "a whole number", ...
-[[nodiscard]] std::string value_text(const Slot& slot);      // the value, as TOML
+[[nodiscard]] std::string_view type_text(const ValueRef& value);      // "a whole number", ...
+[[nodiscard]] std::string value_text(const ValueRef& value);          // as TOML
+[[nodiscard]] bool same_value(const ValueRef& a, const ValueRef& b);  // of the same key in two Configs
 [[nodiscard]] std::string number_text(double value);  // shortest text that reads back equal, as a TOML float
 
 }  // namespace sluice

@@ -8,9 +8,8 @@
 
 namespace sluice {
 
-// Both as to_toml gives them. Where data is, and what a host spends on it, may differ (data.train, data.val,
-// data.synth, [budget], [pipeline], [log] but for log.every, train.threads). `who` stands for the owner of
-// `own` in the error.
+// Both as to_toml gives them. Keys that concern a host alone (Key::local: where data is, and what is spent on
+// it) may differ. `who` stands for the owner of `own` in the error.
 [[nodiscard]] Status same_training(std::string_view own, std::string_view of_first, const std::string& who);
 
 }  // namespace sluice

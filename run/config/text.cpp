@@ -40,8 +40,8 @@ std::string in_quotes(std::string_view text) {
 
 std::string limit_text(const Key& key, double value) {
   Config scratch;
-  const Slot slot = key.slot(scratch);
-  if (std::holds_alternative<Size*>(slot) || std::holds_alternative<SizeOrAuto*>(slot))
+  const ValueRef held = key.value(scratch);
+  if (std::holds_alternative<Size*>(held) || std::holds_alternative<SizeOrAuto*>(held))
     return size_text({static_cast<std::uint64_t>(value)});
   return "";
 }
@@ -81,7 +81,7 @@ std::string number_text(double value) {
   return text;
 }
 
-std::string_view type_text(const Slot& slot) {
+std::string_view type_text(const ValueRef& value) {
   return std::visit(
       Overloaded{[](bool*) { return "true or false"; }, [](std::int64_t*) { return "a whole number"; },
                  [](double*) { return "a number"; }, [](std::string*) { return "a string"; },
@@ -91,10 +91,10 @@ std::string_view type_text(const Slot& slot) {
                  [](Count*) { return "a whole number or \"auto\""; },
                  [](Range*) { return "two numbers [low, high]"; },
                  [](std::vector<std::string>*) { return "a list of strings"; }},
-      slot);
+      value);
 }
 
-std::string value_text(const Slot& slot) {
+std::string value_text(const ValueRef& value) {
   return std::visit(
       Overloaded{[](const bool* v) { return std::string(*v ? "true" : "false"); },
                  [](const std::int64_t* v) { return std::to_string(*v); },
@@ -112,7 +112,11 @@ std::string value_text(const Slot& slot) {
                    for (const std::string& item : *v) out += (out.empty() ? "" : ", ") + in_quotes(item);
                    return "[" + out + "]";
                  }},
-      slot);
+      value);
+}
+
+bool same_value(const ValueRef& a, const ValueRef& b) {
+  return std::visit([&]<class T>(const T* value) { return *value == *std::get<T*>(b); }, a);
 }
 
 std::string to_toml(const Config& config) {
@@ -122,7 +126,7 @@ std::string to_toml(const Config& config) {
     out += (out.empty() ? "[" : "\n[") + std::string(section.name) + "]\n";
     for (const Key& key : config_keys())
       if (key.section() == section.name)
-        out += std::string(key.leaf()) + " = " + value_text(key.slot(copy)) + "\n";
+        out += std::string(key.leaf()) + " = " + value_text(key.value(copy)) + "\n";
   }
   return out;
 }
@@ -151,12 +155,12 @@ std::string reference() {
     out += "\n## [" + std::string(section.name) + "]\n\n" + std::string(section.meaning) + "\n";
     for (const Key& key : config_keys()) {
       if (key.section() != section.name) continue;
-      const Slot slot = key.slot(defaults);
+      const ValueRef value = key.value(defaults);
       out += "\n### `" + std::string(key.name) + "`\n\n" + std::string(key.meaning) + "\n\n";
-      out += "- Type: " + std::string(type_text(slot));
+      out += "- Type: " + std::string(type_text(value));
       if (const std::string values = allowed(key); !values.empty()) out += "; " + values;
       if (!key.unit.empty()) out += " (" + std::string(key.unit) + ")";
-      out += key.required ? "\n- Required\n" : "\n- Default: `" + value_text(slot) + "`\n";
+      out += key.required ? "\n- Required\n" : "\n- Default: `" + value_text(value) + "`\n";
       if (!key.memory.empty()) out += "- Memory: " + std::string(key.memory) + "\n";
     }
   }

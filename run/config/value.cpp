@@ -84,12 +84,12 @@ struct Assign {
     return {std::string(key.name) + " " + std::move(cause), std::move(hint)};
   }
 
-  [[nodiscard]] Misfit wrong_type(Slot slot) const {
+  [[nodiscard]] Misfit wrong_type(const ValueRef& ref) const {
     Config defaults;
-    const std::string like = value_text(key.slot(defaults));
+    const std::string like = value_text(key.value(defaults));
     std::string is = kind(value);
     if (const auto* text = value.as_string()) is += " (\"" + text->get() + "\")";
-    return misfit("must be " + std::string(type_text(slot)) + ", is " + is,
+    return misfit("must be " + std::string(type_text(ref)) + ", is " + is,
                   key.required ? "" : "the default is " + like);
   }
 
@@ -149,44 +149,44 @@ struct Assign {
   }
 
   template <class T>
-  std::optional<Misfit> operator()(T* slot) const {
+  std::optional<Misfit> operator()(T* into) const {
     if (auto wrong = unsound_text()) return wrong;
     T fresh{};
-    if (!read(value, fresh)) return wrong_type(slot);
+    if (!read(value, fresh)) return wrong_type(into);
     if (auto wrong = fault(fresh)) return wrong;
-    *slot = std::move(fresh);
+    *into = std::move(fresh);
     return std::nullopt;
   }
 
   template <class T>
-  std::optional<Misfit> size(T* slot) const {
+  std::optional<Misfit> size(T* into) const {
     std::string text;
     std::int64_t bytes = 0;
     if (read(value, bytes))
       text = std::to_string(bytes);
     else if (!read(value, text))
-      return wrong_type(slot);
+      return wrong_type(into);
     auto parsed = parse_size(text);
     if (!parsed)
-      return misfit("must be " + std::string(type_text(slot)) + ": " + parsed.error().cause,
+      return misfit("must be " + std::string(type_text(into)) + ": " + parsed.error().cause,
                     parsed.error().hint);
     if (auto wrong = fault(*parsed)) return wrong;
-    *slot = *parsed;
+    *into = *parsed;
     return std::nullopt;
   }
 
-  std::optional<Misfit> operator()(Size* slot) const { return size(slot); }
-  std::optional<Misfit> operator()(SizeOrAuto* slot) const {
+  std::optional<Misfit> operator()(Size* into) const { return size(into); }
+  std::optional<Misfit> operator()(SizeOrAuto* into) const {
     if (const auto* text = value.as_string(); text && text->get() == "auto")
-      return slot->reset(), std::nullopt;
-    return size(slot);
+      return into->reset(), std::nullopt;
+    return size(into);
   }
 };
 
 }  // namespace
 
 std::optional<Misfit> assign(const Key& key, const toml::node& value, Config& config) {
-  return std::visit(Assign{key, value}, key.slot(config));
+  return std::visit(Assign{key, value}, key.value(config));
 }
 
 }  // namespace sluice

@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -69,21 +70,13 @@ Status write_file(const fs::path& file, const char* bytes, std::size_t size) {
   return Done{};
 }
 
-std::string numbered(const char* format, int number) {
-  char name[32];
-  std::snprintf(name, sizeof name, format, number);
-  return name;
-}
-
 struct Job {
   int split = 0, label = 0, number = 0;  // split: 0 = train, 1 = val
 
   [[nodiscard]] fs::path folder() const {
-    return fs::path(split == 0 ? "train" : "val") / numbered("n%08d", label);
+    return fs::path(split == 0 ? "train" : "val") / fmt::format("n{:08}", label);
   }
-  [[nodiscard]] fs::path file() const {
-    return folder() / (numbered("n%08d_", label) + numbered("%d.JPEG", number));
-  }
+  [[nodiscard]] fs::path file() const { return folder() / fmt::format("n{:08}_{}.JPEG", label, number); }
 };
 
 Job job_at(const SynthOptions& o, std::int64_t index) {

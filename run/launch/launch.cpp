@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
@@ -18,7 +17,9 @@
 
 #include "base/files/write.hpp"
 #include "base/process/prefixed_lines.hpp"
+#include "base/process/spawn.hpp"
 #include "model/ranks/listener.hpp"
+#include "run/launch/signal_pipe.hpp"
 
 namespace sluice {
 namespace {
@@ -52,52 +53,6 @@ struct Child {
   pid_t pid = 0;
   bool alive = true, stopped = false;
   PrefixedLines out, err;
-};
-
-// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD come through a pipe while this lives. One at a time: handlers
-// know no objects.
-class Signals {
- public:
-  Signals() {
-    if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
-    writing_end = ends_[1];
-    struct sigaction action {};
-    action.sa_flags = SA_RESTART;
-    action.sa_handler = [](int signal) {
-      const int before = errno;
-      const char number = static_cast<char>(signal);
-      (void)!write(writing_end, &number, 1);  // a full pipe wakes us all the same
-      errno = before;
-    };
-    for (std::size_t i = 0; i < heeded.size(); ++i) {
-      sigaction(heeded[i], &action, &before_[i]);
-      // Under nohup it stays ignored, here and in the ranks.
-      if (heeded[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &before_[i], nullptr);
-    }
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, &pipe_before_);
-  }
-  ~Signals() {
-    for (std::size_t i = 0; i < heeded.size(); ++i) sigaction(heeded[i], &before_[i], nullptr);
-    sigaction(SIGPIPE, &pipe_before_, nullptr);
-    for (const int fd : ends_) close(fd);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  [[nodiscard]] int fd() const { return ends_[0]; }
-  [[nodiscard]] std::optional<int> next() const {
-    char signal = 0;
-    if (read(ends_[0], &signal, 1) != 1) return std::nullopt;
-    return signal;
-  }
-
- private:
-  static constexpr std::array heeded{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD};
-  static inline volatile int writing_end = -1;
-  int ends_[2] = {-1, -1};
-  std::array<struct sigaction, heeded.size()> before_{};
-  struct sigaction pipe_before_ {};
 };
 
 class Launcher {
@@ -138,8 +93,7 @@ class Launcher {
       for (const int fd : out) close(fd);
       return error;
     }
-    pid_t pid = 0;
-    const int error = spawn(local, out[1], err[1], pid);
+    const auto [pid, error] = spawn_rank(local, out[1], err[1]);
     close(out[1]);
     close(err[1]);
     const std::string prefix = "[" + std::to_string(rank_of(local)) + "] ";
@@ -148,40 +102,21 @@ class Launcher {
     return error;
   }
 
-  int spawn(int local, int out, int err, pid_t& pid) const {
+  Spawned spawn_rank(int local, int out, int err) const {
     Environment environment = this_environment();
     for (auto& [name, value] : rank_environment(o_.hosts, local)) environment[name] = value;
     environment[launcher_variable] = std::to_string(getpid());
     environment.erase(listener_variable);
-    const bool listens = listener_ && rank_of(local) == 0;
-    if (listens) environment[listener_variable] = std::to_string(listener_->descriptor());
-    std::vector<std::string> entries;
-    for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
-    const auto pointers = [](const std::vector<std::string>& texts) {
-      std::vector<char*> all;
-      for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-      all.push_back(nullptr);
-      return all;
-    };
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out, 1);
-    posix_spawn_file_actions_adddup2(&actions, err, 2);
-    // Onto itself: it stays open in the child, under the same number.
-    if (listens) posix_spawn_file_actions_adddup2(&actions, listener_->descriptor(), listener_->descriptor());
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C comes through the launcher, and once
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    const int error = posix_spawn(&pid, o_.program.c_str(), &actions, &attributes, pointers(o_.words).data(),
-                                  pointers(entries).data());
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
+    SpawnOptions child{.program = o_.program, .words = o_.words, .descriptors = {{out, 1}, {err, 2}}};
+    if (listener_ && rank_of(local) == 0) {
+      environment[listener_variable] = std::to_string(listener_->descriptor());
+      child.descriptors.push_back({listener_->descriptor(), listener_->descriptor()});
+    }
+    child.environment.emplace();
+    for (const auto& [name, value] : environment) child.environment->push_back(name + "=" + value);
+    child.own_group = true;  // Ctrl-C comes through the launcher, and once
+    child.default_signals = {SIGPIPE};
+    return spawn(child);
   }
 
   // Waits for output or a signal, and passes output on.
@@ -222,7 +157,7 @@ class Launcher {
   void ended(Child& child, int status) {
     child.out.drain();
     child.err.drain();
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int code = exit_code(status);
     if (code == 0) return;
     const bool as_told = told_ != 0 && code == 128 + told_;
     // Ranks agree to stop when one of them is told to: the others are on their way out, and saving.
@@ -266,7 +201,7 @@ class Launcher {
 
   const LaunchOptions& o_;
   std::optional<Listener> listener_;
-  Signals signals_;
+  SignalPipe signals_;
   std::vector<Child> children_;
   std::optional<Clock::time_point> deadline_;
   int code_ = 0, told_ = 0;  // the exit code; the signal that came from outside

@@ -1,6 +1,5 @@
 // A plan as a table for people and as JSON for programs.
-#include <array>
-#include <cstdio>
+#include <fmt/core.h>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -12,22 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class... Values>
-std::string format(const char* how, Values... values) {
-  std::array<char, 400> text;
-  std::snprintf(text.data(), text.size(), how, values...);
-  return text.data();
-}
-
 std::string line(const std::string& name, std::size_t bytes, const std::string& how) {
-  return format("  %-24s %14s  %s\n", name.c_str(), readable_bytes(bytes).c_str(), how.c_str());
+  return fmt::format("  {:<24} {:>14}  {}\n", name, readable_bytes(bytes), how);
 }
 
 std::string duration(double seconds) {
-  if (seconds < 120) return format("%.0f s", seconds);
-  if (seconds < 7200) return format("%.1f min", seconds / 60);
-  if (seconds < 48 * 3600) return format("%.1f h", seconds / 3600);
-  return format("%.1f days", seconds / 86400);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / 86400);
 }
 
 // What is left, or what is missing.
@@ -36,8 +28,8 @@ std::string margin(const Room& room) {
   const bool fits = room.fits();
   const std::size_t off = fits ? room.available - room.total : room.total - room.available;
   return "of " + readable_bytes(room.available) + ": " + readable_bytes(off) +
-         format(fits ? " to spare (%.0f %%)" : " TOO MUCH (%.0f %%)",
-                100.0 * static_cast<double>(off) / static_cast<double>(room.available));
+         fmt::format(" {} ({:.0f} %)", fits ? "to spare" : "TOO MUCH",
+                     100.0 * static_cast<double>(off) / static_cast<double>(room.available));
 }
 
 std::string heading(const Plan& p) {
@@ -106,10 +98,11 @@ std::string loader_table(const Plan& p) {
   if (!p.run) return text;
   const std::size_t ours = p.run->pipeline.split.total();
   const double times = static_cast<double>(l.total()) / static_cast<double>(ours);
-  return text + line("sluice's data path", ours,
-                     times >= 1
-                         ? format("%.1f times less, and everything is counted: files, codec, index", times)
-                         : "more, with everything counted: files, codec, index, big lane");
+  return text +
+         line("sluice's data path", ours,
+              times >= 1
+                  ? fmt::format("{:.1f} times less, and everything is counted: files, codec, index", times)
+                  : "more, with everything counted: files, codec, index, big lane");
 }
 
 std::string steps_table(const Plan& p) {
@@ -122,7 +115,7 @@ std::string steps_table(const Plan& p) {
   text +=
       s.run_seconds > 0
           ? "time     " + duration(s.epoch_seconds) + " an epoch, " + duration(s.run_seconds) +
-                " in all at " + format("%g", r.rate) +
+                " in all at " + fmt::format("{:g}", r.rate) +
                 " images/s for each device; a validation image counts a third\n"
           : std::string("time     not known without a rate: give --rate (sluice bench step measures it)\n");
   const std::size_t disk = p.checkpoint * p.checkpoint_files;
@@ -138,15 +131,15 @@ std::string why_not(const Scale& s) {
 }
 
 std::string scaling_table(const Plan& p) {
-  std::string text = format("\n%7s %14s %14s %10s %12s %10s %11s\n", "devices", "RAM of a host",
-                            "VRAM of each", "peak lr", "steps/epoch", "an epoch", "the run");
+  std::string text =
+      fmt::format("\n{:>7} {:>14} {:>14} {:>10} {:>12} {:>10} {:>11}\n", "devices", "RAM of a host",
+                  "VRAM of each", "peak lr", "steps/epoch", "an epoch", "the run");
   for (const Scale& s : p.scaling) {
     const bool timed = s.run_seconds > 0;
-    text += format(
-        "%7u %14s %14s %10.4g %12llu %10s %11s%s\n", s.devices, readable_bytes(s.ram.total).c_str(),
-        s.vram.total > 0 ? readable_bytes(s.vram.total).c_str() : "-", s.lr,
-        static_cast<unsigned long long>(s.steps_per_epoch), timed ? duration(s.epoch_seconds).c_str() : "-",
-        timed ? duration(s.run_seconds).c_str() : "-", why_not(s).c_str());
+    text += fmt::format("{:>7} {:>14} {:>14} {:>10.4g} {:>12} {:>10} {:>11}{}\n", s.devices,
+                        readable_bytes(s.ram.total), s.vram.total > 0 ? readable_bytes(s.vram.total) : "-",
+                        s.lr, s.steps_per_epoch, timed ? duration(s.epoch_seconds) : "-",
+                        timed ? duration(s.run_seconds) : "-", why_not(s));
   }
   return text + "devices of one host" +
          (p.request.nodes > 1 ? ", on each of " + std::to_string(p.request.nodes) + " hosts" : "") +

@@ -1,6 +1,7 @@
 #include "run/train/bad_images.hpp"
 
-#include <cstdio>
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -91,9 +92,8 @@ Status BadImages::count(const BatchPlan& plan, std::uint64_t images, std::uint64
   // 0.29 of 100 is a hair below 29 in binary; no count lies between.
   if (places == 0 || static_cast<double>(counts_.in_phase) <= max_share_ * static_cast<double>(images) + 1e-6)
     return Done{};
-  char share[32];
-  std::snprintf(share, sizeof share, "%.3g %%",
-                100.0 * static_cast<double>(counts_.in_phase) / static_cast<double>(images));
+  const std::string share =
+      fmt::format("{:.3g} %", 100.0 * static_cast<double>(counts_.in_phase) / static_cast<double>(images));
   return Error{"data", file_.string(),
                std::to_string(counts_.in_phase) + " of " + std::to_string(images) + " " +
                    name_of(plan.split) + " images (" + share +

@@ -1,7 +1,8 @@
 #include "run/train/keeper.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <system_error>
 
 #include "base/files/durable.hpp"
@@ -31,8 +32,7 @@ Status Keeper::save(const std::function<Status(Snapshot&, const std::vector<Best
   std::vector<Best> best = best_;
   if (monitored && keep_ > 0) {
     const bool less_is_better = monitor_.ends_with("loss");
-    char value[32];
-    std::snprintf(value, sizeof value, less_is_better ? "%.4f" : "%.2f", *monitored);
+    const std::string value = fmt::format("{:.{}f}", *monitored, less_is_better ? 4 : 2);
     std::string metric = monitor_;
     std::replace(metric.begin(), metric.end(), '/', '_');
     name = "epoch=" + std::to_string(epoch) + "-" + metric + "=" + value + ".ckpt";

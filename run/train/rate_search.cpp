@@ -1,9 +1,9 @@
 #include "run/train/rate_search.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -14,12 +14,6 @@ constexpr std::int64_t settle = 10;     // steps before a rise of the loss count
 constexpr double too_high = 4;          // times the best: the loss has left for good
 constexpr double below_break = 4;       // times: a sweep passes a rate in a few steps, a run stays there
 constexpr double beyond_scatter = 1.1;  // times: noise alone moves the smoothed curve less
-
-std::string printed(const char* format, double value) {
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
-}
 
 // How far the losses lie from the curve, up to its lowest point.
 double scatter(const std::vector<RangePoint>& points, std::size_t lowest) {
@@ -151,18 +145,18 @@ std::string range_table(const RangeOutcome& outcome) {
   std::string text = "    optim.lr        loss    smoothed\n";
   for (std::size_t i = 0; i < outcome.points.size(); ++i) {
     const RangePoint& p = outcome.points[i];
-    text += printed("%12.4g", p.rate) + printed("%12.5g", p.loss);
-    text += std::isfinite(p.smooth) ? printed("%12.5g", p.smooth) : "           -";
+    text += fmt::format("{:>12.4g}{:>12.5g}", p.rate, p.loss);
+    text += std::isfinite(p.smooth) ? fmt::format("{:>12.5g}", p.smooth) : "           -";
     if (outcome.steepest == i) text += "  steepest fall";
     if (outcome.lowest == i && outcome.lowest > 0) text += "  lowest";
     text += "\n";
   }
   text += "ended: " + outcome.end + "\n";
   if (outcome.broken)
-    text += "too high: optim.lr = " + printed("%.2g", outcome.points[*outcome.broken].rate) +
+    text += "too high: optim.lr = " + fmt::format("{:.2g}", outcome.points[*outcome.broken].rate) +
             ", where the loss rises above its start\n";
   if (const auto rate = outcome.suggestion())
-    return text + "suggestion: optim.lr = " + printed("%.2g", *rate) +
+    return text + "suggestion: optim.lr = " + fmt::format("{:.2g}", *rate) +
            (outcome.broken ? " (a quarter of what is too high)\n"
                            : " (lowest loss; no rate was too high: try a higher --high)\n");
   return text + "no suggestion: " + outcome.why_none + "\n";

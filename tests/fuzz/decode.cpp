@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tests/support/decode_options.hpp"
 #include "tests/support/jpegs.hpp"
 
 namespace sluice::test {
@@ -18,9 +19,8 @@ DecodeOutcome decode_input(std::span<const std::uint8_t> file) {
   std::uint64_t hash = file.size();
   for (const std::uint8_t byte : file) hash = (hash ^ byte) * 0x100000001B3;
   Random random(hash, 0, 0, Purpose::synth);
-  DecodeOptions options;
-  options.out = random.below(2) ? 32 : 7;
-  options.resize = options.out + 4;
+  const int out_size = random.below(2) ? 32 : 7;
+  DecodeOptions options = test::decode_options(out_size, out_size + 4);
   options.max_scratch = options.thread_scratch = 4 << 20;
   options.fast = random.below(2) == 0;
   const bool train = random.below(2) == 0;

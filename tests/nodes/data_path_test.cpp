@@ -10,6 +10,7 @@
 #include "graph/flow/pipeline.hpp"
 #include "model/task.hpp"
 #include "nodes/source/folder.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/odd_jpegs.hpp"
 #include "tests/support/queued_folder.hpp"
@@ -75,8 +76,7 @@ Run run(const std::filesystem::path& root, const Settings& settings) {
       DataSets{source(*train, settings.completing_train, 4), source(*val, settings.completing_val, 0)});
 
   DataPathOptions options;
-  options.decode.out = out;
-  options.decode.resize = out + 4;
+  options.decode = decode_options(out, out + 4);
   options.decode.thread_scratch = settings.thread_scratch;
   options.decode.max_scratch = settings.max_scratch;
   options.decode.max_pixels = settings.max_pixels;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nodes/jpeg/source.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/odd_jpegs.hpp"
 
 using namespace sluice;
@@ -51,7 +52,7 @@ long peak_kib() {
 TEST_CASE("every kind of JPEG and every odd shape fills a sample") {
   JpegDecoder decoder;
   Bytes out;
-  const DecodeOptions options{.out = 32, .resize = 36};
+  const DecodeOptions options = decode_options(32, 36);
   std::vector<JpegRecipe> recipes;
   for (const ImageSize size : {ImageSize{1, 1}, ImageSize{1, 90}, ImageSize{90, 1}, ImageSize{2000, 20},
                                ImageSize{20, 2000}, ImageSize{17, 13}, ImageSize{300, 200}})
@@ -73,7 +74,7 @@ TEST_CASE("every kind of JPEG and every odd shape fills a sample") {
 
 TEST_CASE("a sample depends on its own stream, not on the decoder's past") {
   const Bytes jpeg = make_jpeg({.size = {300, 200}});
-  const DecodeOptions options{.out = 32, .resize = 36};
+  const DecodeOptions options = decode_options(32, 36);
   JpegDecoder fresh, used;
   Bytes one, two, other;
   REQUIRE(done(
@@ -174,7 +175,8 @@ TEST_CASE("scans are bounded by the blocks they go over, whatever the file says 
       all.insert(all.end() - 1, empty.begin(), empty.end());
     return join(all);
   };
-  const DecodeOptions options{.out = 32, .resize = 32, .max_scratch = plenty};
+  DecodeOptions options = decode_options(32, 32);
+  options.max_scratch = plenty;
   const auto rows_of = [&](const Bytes& jpeg, std::string& cause) {
     JpegDecoder decoder;
     Bytes out(32 * 32 * 3);
@@ -212,7 +214,7 @@ TEST_CASE("a stop is heeded in the midst of an image, wherever the time goes") {
   for (Large& image : images)
     if (image.times == 0) image.times = static_cast<long>(image.jpeg.size() / 3 / 16384);  // up to the middle
   constexpr std::size_t row = 32 * 3;
-  const DecodeOptions options{.out = 32, .resize = 32};
+  const DecodeOptions options = decode_options(32, 32);
   for (const auto& [name, jpeg, times] : images)
     for (const std::size_t piece : {std::size_t{16384}, std::size_t{1} << 30})  // as the big lane has a file
       for (const bool train : {false, true}) {
@@ -279,7 +281,8 @@ TEST_CASE("memory that the machine does not have is no fault of the image") {
 
 TEST_CASE("an image for more scratch than allowed says how much, and works once it is given") {
   const Bytes jpeg = make_jpeg({.size = {1200, 900}, .progressive = true});
-  const DecodeOptions options{.thread_scratch = 2 << 20};
+  DecodeOptions options = decode_options(224, 256);
+  options.thread_scratch = 2 << 20;
   JpegDecoder decoder;
   Bytes out;
   const DecodeOutcome outcome = decode_with(decoder, jpeg, true, options, options.thread_scratch, out);
@@ -294,7 +297,8 @@ TEST_CASE("an image for more scratch than allowed says how much, and works once 
 TEST_CASE("a decoder does not hold on to more than its thread's allotment") {
   JpegDecoder decoder;
   Bytes out;
-  const DecodeOptions options{.out = 32, .resize = 32, .thread_scratch = 10'000};
+  DecodeOptions options = decode_options(32, 32);
+  options.thread_scratch = 10'000;
   REQUIRE(done(decode_with(decoder, make_jpeg({.size = {4000, 30}}), false, options, plenty, out)));
   CHECK(decoder.held_bytes() <= 10'000);
 }
@@ -303,7 +307,7 @@ TEST_CASE("flips come as often as asked for, and mirror pixels, not bytes") {
   const Bytes jpeg = make_jpeg({.size = {60, 40}});
   const auto pieces = in_pieces(jpeg);
   JpegDecoder decoder;
-  DecodeOptions options{.out = 24};
+  DecodeOptions options = decode_options(24, 256);
   int flipped = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
     Bytes plain(24 * 24 * 3), maybe(plain.size()), mirrored;

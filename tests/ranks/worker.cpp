@@ -78,7 +78,7 @@ void misbehave(const Options& o, int number, Ranks* ranks) {
 }
 
 Status train(const Options& o, Step& step, Images& images, int number) {
-  const MixOptions mixing{.mixup = 0.2, .cutmix = 1.0};
+  const MixOptions mixing{.mixup = 0.2, .cutmix = 1.0, .share = 1, .to_cutmix = 0.5};
   for (int part = 0; part < o.step.accumulate; ++part) {
     const auto batch = static_cast<std::uint64_t>(number * o.step.accumulate + part);
     const Mix mix = o.mix ? choose_mix(mixing, 42, batch, o.step.task.sample.width()) : Mix{};
@@ -169,6 +169,12 @@ int main(int argc, char** argv) {
   o.step.batch = 8;
   int size = 32;
   o.step.threads = 1;
+  o.step.channels_last = true;
+  o.step.label_smoothing = 0.1;
+  o.step.momentum = 0.9;
+  o.step.weight_decay = 1e-4;
+  o.step.decay_all = true;
+  o.step.seed = 42;
   std::int64_t heartbeat = 60'000;
   CLI::App app("one rank of a small training");
   app.add_option("--rank", place.rank);
@@ -194,6 +200,7 @@ int main(int argc, char** argv) {
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--fail-at", o.fail_at);
   CLI11_PARSE(app, argc, argv);
+  o.ranks.timeout = std::chrono::minutes(10);
   o.ranks.heartbeat = std::chrono::milliseconds(heartbeat);
   o.step.task = image_classification(size);
   return work(std::move(o));

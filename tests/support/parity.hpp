@@ -98,7 +98,9 @@ inline Result<Step> formula_step(const std::string& arch, bool nesterov) {
   options.label_smoothing = parity::smoothing;
   options.momentum = parity::momentum;
   options.weight_decay = parity::decay;
+  options.decay_all = true;
   options.nesterov = nesterov;
+  options.channels_last = true;
   options.threads = 1;  // others run at the same time, and two threads would wait for each other
   options.batch = parity::batch;
   options.task = image_classification(parity::size);

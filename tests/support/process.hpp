@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-extern char** environ;
+#include "base/process/spawn.hpp"
 
 namespace sluice::test {
 
@@ -46,18 +45,8 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
   int out[2], err[2];
   // Other threads start programs as well: those must not hold this one's pipes open.
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) std::abort();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  for (const int fd : {out[0], out[1], err[0], err[1]}) posix_spawn_file_actions_addclose(&actions, fd);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const auto [child, failed] = spawn(
+      {.program = words[0], .words = words, .descriptors = {{out[1], 1}, {err[1], 2}}, .folder = folder});
   close(out[1]);
   close(err[1]);
   Ended ended;
@@ -84,7 +73,7 @@ inline Ended run_program(const std::vector<std::string>& words, const std::files
     rusage usage{};
     wait4(child, &status, 0, &usage);
     ended.peak_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
-    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ended.code = exit_code(status);
   }
   close(out[0]);
   close(err[0]);

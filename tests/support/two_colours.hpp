@@ -20,7 +20,11 @@ inline StepOptions tiny() {
   options.batch = batch;
   options.task = image_classification(size);
   options.threads = 1;
-  options.label_smoothing = 0.0;
+  options.channels_last = true;
+  options.momentum = 0.9;
+  options.weight_decay = 1e-4;
+  options.decay_all = true;
+  options.seed = 42;
   return options;
 }
 

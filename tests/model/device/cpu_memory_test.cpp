@@ -38,6 +38,8 @@ TEST_CASE("cpu memory: training and validation in turns take no more than the fi
   options.classes = 2;
   options.batch = 8;
   options.task = image_classification(size);
+  options.momentum = 0.9;
+  options.channels_last = true;
   options.threads = 1;
   KeptMemory::Usage first;
   {

@@ -68,6 +68,12 @@ StepOptions tiny(std::shared_ptr<Ranks> ranks) {
   o.batch = 4;
   o.task = image_classification(16);
   o.threads = 1;
+  o.label_smoothing = 0.1;
+  o.momentum = 0.9;
+  o.weight_decay = 1e-4;
+  o.decay_all = true;
+  o.seed = 42;
+  o.channels_last = true;
   o.ranks = std::move(ranks);
   return o;
 }

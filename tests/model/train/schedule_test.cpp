@@ -8,8 +8,18 @@
 using namespace sluice;
 
 namespace {
+ScheduleOptions usual() {
+  return {.kind = "cosine",
+          .lr = 0.1,
+          .total_batch = 256,
+          .base_batch = 256,
+          .epochs = 90,
+          .warmup_epochs = 5,
+          .warmup_start = 0.01};
+}
+
 ScheduleOptions long_run() {
-  ScheduleOptions options;
+  ScheduleOptions options = usual();
   options.lr = 0.5;
   options.epochs = 600;
   return options;
@@ -47,7 +57,7 @@ TEST_CASE("schedule by steps: start, peak, zero at the last step, never up after
 }
 
 TEST_CASE("schedule: the total batch scales the peak, constant stays there") {
-  ScheduleOptions options;
+  ScheduleOptions options = usual();
   options.kind = "constant";
   options.total_batch = 1024;
   CHECK(peak_rate(options) == doctest::Approx(0.4));
@@ -61,7 +71,7 @@ TEST_CASE("schedule: shortest runs are finite") {
     for (int epochs : {1, 2, 5, 6})
       for (int warmup : {0, 1, 5})
         for (int steps : {1, 3}) {
-          ScheduleOptions options;
+          ScheduleOptions options = usual();
           options.interval = interval;
           options.epochs = epochs;
           options.warmup_epochs = warmup;
@@ -72,7 +82,7 @@ TEST_CASE("schedule: shortest runs are finite") {
               CHECK(rate <= 0.1 + 1e-12);
             }
         }
-  ScheduleOptions one;
+  ScheduleOptions one = usual();
   one.epochs = 1;
   one.warmup_epochs = 0;
   CHECK(learning_rate(one, 0, 0, 10) == doctest::Approx(0.1));

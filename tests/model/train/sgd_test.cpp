@@ -8,6 +8,8 @@ using namespace sluice;
 
 namespace {
 
+constexpr SgdOptions usual{.momentum = 0.9, .weight_decay = 1e-4, .nesterov = false, .decay_all = true};
+
 std::vector<at::Tensor> parameters() {
   torch::manual_seed(9);
   std::vector<at::Tensor> made{at::randn({8, 3, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast),
@@ -32,8 +34,8 @@ at::Tensor loss(const std::vector<at::Tensor>& parameters, int step) {
 }  // namespace
 
 TEST_CASE("sgd: takes the same steps as torch::optim::SGD, the first included") {
-  for (const SgdOptions options :
-       {SgdOptions{0.9, 1e-4, false}, SgdOptions{0.9, 1e-2, true}, SgdOptions{0.0, 1e-3, false}}) {
+  for (const SgdOptions options : {SgdOptions{0.9, 1e-4, false, true}, SgdOptions{0.9, 1e-2, true, true},
+                                   SgdOptions{0.0, 1e-3, false, true}}) {
     const auto ours = parameters(), theirs = parameters();
     Sgd sgd(ours, options);
     torch::optim::SGD reference(theirs, torch::optim::SGDOptions(0.1)
@@ -57,7 +59,7 @@ TEST_CASE("sgd: takes the same steps as torch::optim::SGD, the first included") 
 
 TEST_CASE("sgd: gradients keep their memory and are zeroed") {
   const auto values = parameters();
-  Sgd sgd(values, {});
+  Sgd sgd(values, usual);
   const void* before = values[0].grad().data_ptr();
   loss(values, 0).backward();
   CHECK(values[0].grad().data_ptr() == before);
@@ -69,7 +71,7 @@ TEST_CASE("sgd: gradients keep their memory and are zeroed") {
 
 TEST_CASE("sgd: a step with found_inf changes nothing") {
   const auto values = parameters(), before = parameters();
-  Sgd sgd(values, {});
+  Sgd sgd(values, usual);
   loss(values, 0).backward();
   sgd.step(0.1, at::ones({}));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -99,7 +101,7 @@ TEST_CASE("sgd: norms and biases can be left out of the decay") {
 TEST_CASE("sgd: clips as torch's clip_grad_norm_ does") {
   for (const double norm : {0.5, 1e6}) {
     const auto ours = parameters(), theirs = parameters();
-    Sgd sgd(ours, {});
+    Sgd sgd(ours, usual);
     loss(ours, 1).backward();
     loss(theirs, 1).backward();
     sgd.clip_gradients(norm);
@@ -111,7 +113,7 @@ TEST_CASE("sgd: clips as torch's clip_grad_norm_ does") {
 
 TEST_CASE("sgd: a rate that the device holds makes the same step") {
   at::Tensor a = at::ones({5}).requires_grad_(true), b = at::ones({5}).requires_grad_(true);
-  Sgd host({a}, {}), device({b}, {});
+  Sgd host({a}, usual), device({b}, usual);
   at::Tensor lr = at::zeros({}, at::kFloat);
   for (const double rate : {0.5, 0.125}) {
     const at::Tensor slope = at::arange(5, at::kFloat);

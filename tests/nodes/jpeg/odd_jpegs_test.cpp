@@ -8,6 +8,7 @@
 #include <map>
 
 #include "nodes/decode.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/odd_jpegs.hpp"
 
 using namespace sluice;
@@ -32,7 +33,8 @@ struct Verdict {
 };
 
 Verdict verdict(JpegDecoder& decoder, const Bytes& file, bool train, std::uint8_t litter) {
-  DecodeOptions options{.out = 24, .resize = 28, .max_scratch = plenty};
+  DecodeOptions options = decode_options(24, 28);
+  options.max_scratch = plenty;
   const auto pieces = in_pieces(file, 1000);
   Bytes out(24 * 24 * 3, litter);
   const DecodeOutcome outcome =

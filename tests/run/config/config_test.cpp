@@ -186,17 +186,17 @@ TEST_CASE("a file that is not there, or is a folder, is an error that names it")
 TEST_CASE("what is printed reads back equal, also when nothing is as it was") {
   Config config;
   for (const Key& key : config_keys()) {
-    const Slot slot = key.slot(config);
-    if (auto* v = std::get_if<double*>(&slot)) **v = 0.1 + 0.2;
-    if (auto* v = std::get_if<bool*>(&slot)) **v = false;
-    if (auto* v = std::get_if<std::int64_t*>(&slot)) **v = 78;
-    if (auto* v = std::get_if<Count*>(&slot)) **v = 5;
-    if (auto* v = std::get_if<Size*>(&slot)) **v = Size{(3u << 20) + 1};
-    if (auto* v = std::get_if<SizeOrAuto*>(&slot)) **v = Size{3u << 29};
-    if (auto* v = std::get_if<Range*>(&slot)) **v = {1e-7, 1.0 / 3};
-    if (auto* v = std::get_if<std::filesystem::path*>(&slot)) **v = "a \"b\"\\c\n\x7f ü";
-    if (auto* v = std::get_if<std::vector<std::string>*>(&slot)) **v = {"x", "", "y, z"};
-    if (auto* v = std::get_if<std::string*>(&slot); v && key.choices.size() > 1) **v = key.choices.back();
+    const ValueRef value = key.value(config);
+    if (auto* v = std::get_if<double*>(&value)) **v = 0.1 + 0.2;
+    if (auto* v = std::get_if<bool*>(&value)) **v = false;
+    if (auto* v = std::get_if<std::int64_t*>(&value)) **v = 78;
+    if (auto* v = std::get_if<Count*>(&value)) **v = 5;
+    if (auto* v = std::get_if<Size*>(&value)) **v = Size{(3u << 20) + 1};
+    if (auto* v = std::get_if<SizeOrAuto*>(&value)) **v = Size{3u << 29};
+    if (auto* v = std::get_if<Range*>(&value)) **v = {1e-7, 1.0 / 3};
+    if (auto* v = std::get_if<std::filesystem::path*>(&value)) **v = "a \"b\"\\c\n\x7f ü";
+    if (auto* v = std::get_if<std::vector<std::string>*>(&value)) **v = {"x", "", "y, z"};
+    if (auto* v = std::get_if<std::string*>(&value); v && key.choices.size() > 1) **v = key.choices.back();
   }
   config.log.name = "tab\there";
   config.dist.timeout = 2 * config.dist.heartbeat;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "run/config/config.hpp"
+#include "run/config/keys.hpp"
 
 using namespace sluice;
 
@@ -36,4 +36,53 @@ TEST_CASE("ranks that would train differently are refused, with the key") {
   b = a;
   b.checkpoint.every_steps = 5;
   CHECK(refused(b).find("checkpoint.every_steps is 5") != std::string::npos);
+}
+
+TEST_CASE("ranks may differ in the keys that the table says, and in no other") {
+  Config a;
+  std::string local;
+  for (const Key& key : config_keys()) {
+    Config b;
+    const ValueRef value = key.value(b);
+    if (auto* v = std::get_if<bool*>(&value)) **v = !**v;
+    if (auto* v = std::get_if<std::int64_t*>(&value)) **v += 1;
+    if (auto* v = std::get_if<double*>(&value)) **v = **v == 0 ? 0.5 : **v * 0.75;
+    if (auto* v = std::get_if<Range*>(&value)) (**v)[0] *= 0.75;
+    if (auto* v = std::get_if<Size*>(&value)) (**v).bytes += 1;
+    if (auto* v = std::get_if<SizeOrAuto*>(&value)) **v = Size{3u << 29};
+    if (auto* v = std::get_if<Count*>(&value)) **v = 5;
+    if (auto* v = std::get_if<std::filesystem::path*>(&value)) **v = "elsewhere";
+    if (auto* v = std::get_if<std::vector<std::string>*>(&value)) **v = {"x"};
+    if (auto* v = std::get_if<std::string*>(&value)) **v = key.choices.empty() ? "other" : key.choices.back();
+    if (key.choices.size() == 1) continue;  // nothing else to be
+    if (value_text(key.value(b)) == value_text(key.value(a)))
+      **std::get_if<std::string*>(&value) = key.choices.front();
+    const Status same = same_training(to_toml(b), to_toml(a), "rank 1");
+    CAPTURE(key.name);
+    CHECK(bool(same) == key.local);
+    if (!same) CHECK(same.error().cause.starts_with(std::string(key.name) + " is "));
+    if (key.local) local += std::string(key.name) + " ";
+  }
+  CHECK(local ==
+        "data.train data.val data.synth budget.ram budget.enforce pipeline.read_threads pipeline.read_ahead "
+        "pipeline.decode_threads pipeline.prefetch train.threads log.dir log.name log.tensorboard ");
+}
+
+TEST_CASE("a rank 0 of another version, or one that says nonsense, is told apart by key") {
+  const std::string own = to_toml(Config());
+  const auto told = [&](const std::string& first) {
+    const Status same = same_training(own, first, "rank 1");
+    return same ? "" : same.error().cause;
+  };
+  std::string other = own;
+  other.replace(other.find("batch = 256"), 11, "batsch = 3");
+  CHECK(told(other) == "train.batch is 256, and not there on rank 0");
+  other = own;
+  other.replace(other.find("batch = 256"), 11, "batch = 0x100 # the same");
+  CHECK(told(other).empty());
+  other = own;
+  other.replace(other.find("batch = 256"), 11, "batch = \"many\"");
+  CHECK(told(other) == "train.batch must be a whole number, is a string (\"many\") on rank 0");
+  CHECK(told("[train").ends_with(" on rank 0"));
+  CHECK(told("train = 3") != "");
 }

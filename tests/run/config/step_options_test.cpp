@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <numbers>
+#include <set>
+
+#include "run/config/keys.hpp"
 
 using namespace sluice;
 
@@ -94,4 +97,33 @@ TEST_CASE("the batches of all ranks count for the learning rate") {
   c.optim.lr = 0.5;
   CHECK(peak_rate(schedule_options(c, 4)) == 0.5);
   CHECK(peak_rate(schedule_options(c, 8)) == 1.0);
+}
+
+// The options of model/ have no defaults of their own to fall back to.
+TEST_CASE("every key of [model], [optim] and [train] reaches the step, but for those that are not its own") {
+  const std::set<std::string_view> others{"model.device",  "model.weights",    "optim.kind",
+                                          "optim.lr",      "optim.base_batch", "train.epochs",
+                                          "train.threads", "train.max_steps"};
+  const auto told = [](const Config& c) {
+    const StepOptions s = step_options(c, 10, "cpu", 1);
+    std::string text = s.arch + " " + s.precision + " " + s.compile;
+    for (const double value :
+         {double(s.channels_last), double(s.recompute), double(s.zero_init), s.label_smoothing, s.momentum,
+          s.weight_decay, double(s.decay_all), double(s.nesterov), s.clip, s.ema, double(s.accumulate),
+          double(s.seed), double(s.batch), double(s.sync_bn)})
+      text += " " + std::to_string(value);
+    return text;
+  };
+  for (const Key& key : config_keys()) {
+    if (key.section() != "model" && key.section() != "optim" && key.section() != "train") continue;
+    Config other;
+    const ValueRef value = key.value(other);
+    if (auto* v = std::get_if<bool*>(&value)) **v = !**v;
+    if (auto* v = std::get_if<std::int64_t*>(&value)) **v += 1;
+    if (auto* v = std::get_if<double*>(&value)) **v += 0.5;
+    if (auto* v = std::get_if<std::string*>(&value))
+      **v = **v == key.choices.back() ? key.choices.front() : key.choices.back();
+    CAPTURE(key.name);
+    CHECK((told(other) != told(Config())) == !others.contains(key.name));
+  }
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "nodes/source/folder.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/image_counts.hpp"
 #include "tests/support/jpegs.hpp"
@@ -24,8 +25,8 @@ struct Trees {
           else
             write_file(file, make_jpeg({}));
         }
-    options.decode.out = 32;
-    options.decode.resize = 36;
+    options.decode = decode_options(32, 36);
+    options.read.max_file = 16 << 20;
   }
   [[nodiscard]] DataSets scan() const {
     const auto scanned = [&](const char* split) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "nodes/source/folder.hpp"
+#include "tests/support/decode_options.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/jpegs.hpp"
 
@@ -20,7 +21,8 @@ TEST_CASE("pixel difference: none where nothing is left out, little where someth
   REQUIRE(files);
   std::filesystem::remove(folder / "ant" / "8.JPEG");
   DataPathOptions options;
-  options.decode.out = 96;
+  options.decode = decode_options(96, 256);
+  options.read.max_file = 16 << 20;
   const PixelDifference exact = pixel_difference(*files, items, options);
   CHECK(exact.largest == 0);
   CHECK(exact.changed == 0);
