@@ -40,7 +40,7 @@ void Attendant::look() {
   if (const std::optional<Error> failure = session_.stop().failure()) ranks_.failed(*failure);
   if (const std::optional<std::string> warning = memory_.look(now_ns()))
     session_.log().message(Level::warning, *warning);
-  if (now_ns() - drawn_ > 2'000'000'000) draw(session_.pipeline().picture());
+  if (now_ns() - drawn_ > 2'000'000'000) draw(session_.pipeline().figures());
 }
 
 void Attendant::answer() {
@@ -54,11 +54,11 @@ bool Attendant::starving() const {
          step_.begun() == begun_ && !session_.stop().failure();
 }
 
-void Attendant::draw(const Picture& picture) {
+void Attendant::draw(const GraphFigures& figures) {
   if (!place_.first()) return;
   drawn_ = now_ns();
-  // A picture that is not drawn must not end a run.
-  (void)swap_text(folder_ / "graph.dot", folder_ / ".graph.dot.new", to_dot(picture, folder_.string()));
+  // A figures that is not drawn must not end a run.
+  (void)swap_text(folder_ / "graph.dot", folder_ / ".graph.dot.new", to_dot(figures, folder_.string()));
 }
 
 }  // namespace sluice

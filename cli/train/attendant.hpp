@@ -1,5 +1,5 @@
 // All that happens ten times a second while a training run is on: answers to questions, the loss of ranks,
-// warnings about memory, the picture of the graph.
+// warnings about memory, the figures of the graph.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ class Attendant {
   void look();                 // each tick
   void signalled(int signal);  // tells, and ends the run if it is alone: ranks agree on it, in the trainer
   void answer();               // to SIGUSR1, if it has come
-  void draw(const Picture& picture);
+  void draw(const GraphFigures& figures);
 
  private:
   [[nodiscard]] bool starving() const;

@@ -36,13 +36,13 @@ Ending end_of(Ending ending, const TrainSetup& setup, const Trainer& trainer, co
 
 // The last record and messages.
 void tell_end(const TrainSetup& setup, const Ending& ending, const Trainer& trainer, Log& log) {
-  const Diagnosis diagnosis = diagnose(ending.picture);
+  const Diagnosis diagnosis = diagnose(ending.figures);
   const bool finished = ending.well(), first = setup.run.place.first();
   if (first)
     log.put({"end",
              trainer.epoch(),
              trainer.steps(),
-             {{"peak_ledger_bytes", static_cast<double>(ending.picture.ledger_peak)}},
+             {{"peak_ledger_bytes", static_cast<double>(ending.figures.ledger_peak)}},
              {{"reason", ending.failure ? ending.failure->text()
                          : finished     ? "finished"
                                         : "stopped"},
@@ -95,12 +95,12 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   Pipeline& pipeline = session->pipeline();
   trainer->connect(pipeline.log_stats(), pipeline.stop(), [&] { return pipeline.ledger().peak(); });
   if (Status ready = session->prepare(); !ready) return refuse(ready.error());
-  PartDiagnosis diagnosis([&] { return pipeline.picture(); });
+  PartDiagnosis diagnosis([&] { return pipeline.figures(); });
   trainer->diagnose_epochs([&] { return diagnosis.part_over().line; });
   trainer->watch_gpu(session->feed().gpu_figures());
 
   Attendant attendant(*session, ranks, step, p, diagnosis);
-  attendant.draw(pipeline.picture());
+  attendant.draw(pipeline.figures());
   Ending ending;
   {
     const Watched watched(ranks, pipeline.stop());
@@ -108,7 +108,7 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
         {.tick = [&] { attendant.look(); }, .on_signal = [&](int signal) { attendant.signalled(signal); }});
     attendant.answer();
   }
-  attendant.draw(ending.picture);
+  attendant.draw(ending.figures);
   const bool both = ending.failure && !saved;  // the run failed, and so did saving
   ending = end_of(std::move(ending), p, *trainer, saved, ranks);
   tell_end(p, ending, *trainer, log);

@@ -135,7 +135,7 @@ int tune_trial(const ConfigArguments& arguments, double seconds) {
   return tell({{"images_per_s", steps.images_per_s()},
                {"data_wait", steps.data_wait()},
                {"vram", steps.vram()},
-               {"bound_by", diagnose(ending.picture).bound_by}},
+               {"bound_by", diagnose(ending.figures).bound_by}},
               exit_done);
 }
 

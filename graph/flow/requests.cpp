@@ -8,7 +8,7 @@
 namespace sluice {
 
 struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
-  State(Bodies& b, CompletionTable::Hooks hooks) : bodies(b), table(std::move(hooks)) {}
+  State(StageRunner& b, CompletionTable::Hooks hooks) : runner(b), table(std::move(hooks)) {}
 
   // Begins what may begin. One thread at a time, and never from within itself: a source that answers at once
   // would otherwise answer from within its own answer, deeper and deeper.
@@ -22,7 +22,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
       waiting.pop_back();
       ++under_way;
       lock.unlock();
-      bodies.begin_read(Request(shared_from_this(), bodies.open_read(sample)));
+      runner.begin_read(Request(shared_from_this(), runner.open_read(sample)));
       lock.lock();
     }
     beginning = false;
@@ -30,7 +30,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
   }
 
   std::span<std::uint8_t* const> take(Reading& reading, std::size_t bytes) override {
-    return bodies.take_chunks(reading, bytes);
+    return runner.take_chunks(reading, bytes);
   }
 
   void done(Reading reading, Outcome outcome) override {
@@ -38,7 +38,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
       Reading ended =
           std::move(reading);  // looks at the graph's figures as it goes: must go before the count
       if (table.claim(ended.sample)) {
-        bodies.finish_read(ended, std::move(outcome));
+        runner.finish_read(ended, std::move(outcome));
         table.hand_on(ended.sample);
       }
     }
@@ -52,7 +52,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
 
   static bool younger(const Sample* a, const Sample* b) { return older(b->ticket, a->ticket); }
 
-  Bodies& bodies;
+  StageRunner& runner;
   CompletionTable table;
   std::mutex mutex;
   std::condition_variable back;
@@ -61,8 +61,8 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
   bool beginning = false, closed = false;
 };
 
-Requests::Requests(Bodies& bodies, CompletionTable::Hooks hooks)
-    : state_(std::make_shared<State>(bodies, std::move(hooks))) {}
+Requests::Requests(StageRunner& runner, CompletionTable::Hooks hooks)
+    : state_(std::make_shared<State>(runner, std::move(hooks))) {}
 
 Requests::~Requests() { cancel(); }
 
@@ -91,7 +91,7 @@ void Requests::cancel() {
     state_->waiting.clear();
   }
   state_->table.settle();
-  state_->bodies.drop_reads();
+  state_->runner.drop_reads();
 }
 
 bool Requests::join(std::chrono::milliseconds patience) {

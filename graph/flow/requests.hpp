@@ -6,14 +6,14 @@
 #include <chrono>
 #include <memory>
 
-#include "graph/flow/admission.hpp"
 #include "graph/flow/completion.hpp"
+#include "graph/flow/stage_runner.hpp"
 
 namespace sluice {
 
 class Requests {
  public:
-  Requests(Bodies& bodies, CompletionTable::Hooks hooks);
+  Requests(StageRunner& runner, CompletionTable::Hooks hooks);
   ~Requests();
 
   void resize(unsigned at_once);  // begins what that makes room for

@@ -18,7 +18,9 @@ class Awaited : public Delivery {
  public:
   explicit Awaited(Answer& answer) : answer_(&answer) {}
   ~Awaited() override {
-    if (answer_) done(Outcome::fatal({"read", "", "the source gave the request up without an answer", ""}));
+    if (answer_)
+      done(Outcome::fatal(
+          {name_of(NodeId::read), "", "the source gave the request up without an answer", ""}));
   }
   bool place(std::size_t bytes, std::vector<iovec>& where) override { return answer_->place(bytes, where); }
   void done(Outcome outcome) override {

@@ -22,7 +22,7 @@ struct Ending {
   std::optional<Error> failure = {};  // of what failed or was refused
   int signal = 0;                     // that stopped it
   bool abandoned = false;             // a read never came back, and its thread is left behind
-  Picture picture = {};               // the final figures
+  GraphFigures figures = {};          // the final figures
 
   [[nodiscard]] static Ending refused(Error why);
   // Something went wrong once the run was over, such as the last save. The first failure is the one told.

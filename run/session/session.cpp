@@ -45,7 +45,7 @@ Ending Session::run(const Watch& watch) {
   });
   Ending ending;
   ending.abandoned = end.abandoned;
-  ending.picture = std::move(end.picture);
+  ending.figures = std::move(end.figures);
   if (end.failure)
     ending.fail(*end.failure);
   else if (!end.finished && enough_)

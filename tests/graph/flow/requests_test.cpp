@@ -40,9 +40,9 @@ TEST_CASE("requests: hundreds in flight, answered by one thread in random order,
   CHECK(run.contents == blocking.contents);
   CHECK(source.most() == 300);  // no more than allowed, with credit for 400
   CHECK(run.peak <= run.options().split.budget);
-  for (const NodeFigures& node : end.picture.nodes)
+  for (const NodeFigures& node : end.figures.nodes)
     if (node.name == "read") CHECK(node.items == 4 * (8 * 32 + 3));
-  CHECK(end.picture.storage.files == 4 * (8 * 32 + 3));
+  CHECK(end.figures.storage.files == 4 * (8 * 32 + 3));
 }
 
 TEST_CASE("requests: answers from within begin() go no deeper however many they are") {

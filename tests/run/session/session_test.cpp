@@ -1,5 +1,5 @@
-#include "model/task.hpp"
 #include "run/session/session.hpp"
+#include "model/task.hpp"
 
 #include <doctest/doctest.h>
 
@@ -35,8 +35,8 @@ TEST_CASE("session: a run that finishes") {
   CHECK_FALSE(ending.abandoned);
   CHECK(run.complete());
   CHECK(ticks > 0);
-  CHECK(ending.picture.node(NodeId::step).items == run.batches());
-  CHECK(ending.picture.ledger_peak == session.pipeline().ledger().peak());
+  CHECK(ending.figures.node(NodeId::step).items == run.batches());
+  CHECK(ending.figures.ledger_peak == session.pipeline().ledger().peak());
   CHECK(session.pipeline().ledger().budget() == run.options().split.budget);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("session: a log that cannot write ends the run with its reason") {
   REQUIRE(ending.failure);
   CHECK(ending.failure->text() == "log: metrics.jsonl: no room");
   CHECK(ending.code() == 1);
-  CHECK(ending.picture.node(NodeId::log).items == 1);
+  CHECK(ending.figures.node(NodeId::log).items == 1);
 }
 
 TEST_CASE("session: a device that cannot be had refuses the run, and nothing of it begins") {
@@ -148,7 +148,8 @@ TEST_CASE("session: a device that cannot be had refuses the run, and nothing of 
       bool drawn = false;
       run.on_next = [&](const Ticket&) { drawn = true; };
       {
-        Session session(run.options(), run.stages(), std::make_unique<DeviceFeed>(open(there), 8, image_layout(32)));
+        Session session(run.options(), run.stages(),
+                        std::make_unique<DeviceFeed>(open(there), 8, image_layout(32)));
         if (asked) CHECK_FALSE(session.prepare());
         const Ending ending = session.run(quiet());
         CHECK(ending.kind == Ending::Kind::refused);
