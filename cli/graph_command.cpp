@@ -39,7 +39,7 @@ Result<std::string> planned_dot(const Config& config, const std::string& title) 
   }
   const Result<RunPlan> plan = plan_run(config, this_machine(), device, index_bytes);
   if (!plan) return plan.error();
-  return to_dot(planned_picture(plan->pipeline), title + ", " + config.model.arch + " on " + device);
+  return to_dot(planned_figures(plan->pipeline), title + ", " + config.model.arch + " on " + device);
 }
 
 Result<std::string> run_dot(const fs::path& run) {

@@ -84,12 +84,12 @@ Result<std::unique_ptr<Log>> open_log(const TrainerOptions& o, std::size_t capac
   return std::make_unique<Log>(std::move(options));
 }
 
-void write_graph(const fs::path& folder, const Picture& picture, const std::string& title) {
+void write_graph(const fs::path& folder, const GraphFigures& figures, const std::string& title) {
   const fs::path temporary = folder / ".graph.dot.new";
-  std::error_code ignored;  // a picture that is not drawn must not end a run
+  std::error_code ignored;  // a drawing that is not made must not end a run
   fs::remove(temporary, ignored);
   const Result<std::shared_ptr<AppendFile>> out = AppendFile::open(temporary.string());
-  if (out && (*out)->append(to_dot(picture, title))) fs::rename(temporary, folder / "graph.dot", ignored);
+  if (out && (*out)->append(to_dot(figures, title))) fs::rename(temporary, folder / "graph.dot", ignored);
 }
 
 std::chrono::milliseconds seconds(double value) {
@@ -130,7 +130,7 @@ struct Attendant {
     if (const std::optional<Error> failure = pipeline.stop().failure()) ranks.failed(*failure);
     if (const std::optional<std::string> warning = memory.look(now_ns()))
       log.message(Level::warning, *warning);
-    if (now_ns() - drawn > 2'000'000'000) draw(pipeline.picture());
+    if (now_ns() - drawn > 2'000'000'000) draw(pipeline.figures());
   }
 
   void answer() const {
@@ -144,10 +144,10 @@ struct Attendant {
            trainer.begun() == begun && !pipeline.stop().failure();
   }
 
-  void draw(const Picture& picture) {
+  void draw(const GraphFigures& figures) {
     if (!setup.trainer.place.first()) return;
     drawn = now_ns();
-    write_graph(title, picture, title);
+    write_graph(title, figures, title);
   }
 };
 
@@ -157,13 +157,13 @@ int conclude(const TrainSetup& setup, const RunEnd& end, const Trainer& trainer,
   const std::optional<Error> failure = end.failure ? end.failure
                                        : !saved    ? std::optional(saved.error())
                                                    : lost;
-  const Diagnosis diagnosis = diagnose(end.picture);
+  const Diagnosis diagnosis = diagnose(end.figures);
   const bool finished = end.finished && !trainer.stopped_early();
   if (setup.trainer.place.first())
     log.put({"end",
              trainer.epoch(),
              trainer.steps(),
-             {{"peak_ledger_bytes", static_cast<double>(end.picture.ledger_peak)}},
+             {{"peak_ledger_bytes", static_cast<double>(end.figures.ledger_peak)}},
              {{"reason", failure    ? failure->text()
                          : finished ? "finished"
                                     : "stopped"},
@@ -231,7 +231,7 @@ int run(TrainSetup& p, RankWatch& ranks) {
     ranks.failed(ready.error());
     return exit_usage;
   }
-  PartDiagnosis diagnosis([&] { return pipeline->picture(); });
+  PartDiagnosis diagnosis([&] { return pipeline->figures(); });
   trainer.diagnose_epochs([&] { return diagnosis.part_over().line; });
   trainer.watch_gpu(feed.gpu_figures());
 
@@ -247,12 +247,12 @@ int run(TrainSetup& p, RankWatch& ranks) {
                       diagnosis,
                       p.trainer.folder.string(),
                       {p.plan.memory.total(), memory_figures}};
-  attendant.draw(pipeline->picture());
+  attendant.draw(pipeline->figures());
   ranks.watch(pipeline->stop());
   const RunEnd end = pipeline->run([&] { attendant(); });
   attendant.answer();
   ranks.release();
-  attendant.draw(end.picture);
+  attendant.draw(end.figures);
   if (end.failure || !saved) ranks.failed(end.failure ? *end.failure : saved.error());
   const std::optional<Error> lost =
       end.failure || !saved ? std::nullopt : ranks.leave(seconds(config.dist.timeout));

@@ -73,7 +73,7 @@ bool run(const Config& config, const char* name, std::chrono::milliseconds step_
       name, good ? "ok" : "FAILED", readable_bytes(budget).c_str(), readable_bytes(ledger.peak()).c_str(),
       readable_bytes(peak - idle).c_str(), readable_bytes(allowed).c_str(),
       static_cast<unsigned long long>(images), static_cast<unsigned long long>(expected),
-      static_cast<unsigned long long>(end.picture.node(NodeId::lane).items), end.failure ? ": " : "",
+      static_cast<unsigned long long>(end.figures.node(NodeId::lane).items), end.failure ? ": " : "",
       end.failure ? end.failure->text().c_str() : "");
   return good;
 }

@@ -90,7 +90,7 @@ Stages with_cached_batches(Stages stages, std::uint64_t filled) {
 struct Measured {
   RunEnd end;
   bool whole = false;  // lasted to its end
-  Picture part;        // after the warm-up
+  GraphFigures part;   // after the warm-up
   double first_batch_s = 0, images_per_s = 0, starvation = 0;
   std::size_t peak_ledger = 0, idle_rss = 0, peak_rss = 0;
 };
@@ -126,10 +126,10 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   stages.tell = [](const std::string& line) { std::cerr << line + "\n"; };
   pipeline.emplace(options, std::move(stages), ledger);
   const Nanoseconds begun = now_ns();
-  std::optional<Picture> warm;
+  std::optional<GraphFigures> warm;
   Nanoseconds warm_at = 0;
   m.end = pipeline->run([&] {
-    const Picture now = pipeline->picture();
+    const GraphFigures now = pipeline->figures();
     if (!warm && seconds(now.elapsed) >= bench.warmup) {
       warm = now;
       warm_at = now_ns();

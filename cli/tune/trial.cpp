@@ -137,7 +137,7 @@ int tune_trial_command(const ConfigArguments& arguments, double seconds) {
   return tell({{"images_per_s", steps.images_per_s()},
                {"data_wait", steps.data_wait()},
                {"vram", steps.vram()},
-               {"bound_by", diagnose(run->picture()).bound_by}},
+               {"bound_by", diagnose(run->figures()).bound_by}},
               exit_done);
 }
 

@@ -43,27 +43,30 @@ Diagnosis by_bandwidth(const Load& l) {
                         l.bytes_per_s / 1e6, l.reads, device(l).c_str()));
 }
 
-std::string found_at_storage(const Picture& p, const Load& l) {
+std::string found_at_storage(const GraphFigures& p, const Load& l) {
   // The mean, as Little's law has it; the median if none has ended.
   const double ms = l.read_seconds > 0 ? 1e3 * l.read_seconds : milliseconds(p.node(NodeId::read).p50);
   return print("storage %.3g ms a file, %.0f in flight, %s", ms, l.reads, device(l).c_str());
 }
 
 // What the run is about to do needs no advice.
-Diagnosis by_itself(const Picture& p, const Load& l, const char* what, std::size_t now, std::size_t most) {
+Diagnosis by_itself(const GraphFigures& p, const Load& l, const char* what, std::size_t now,
+                    std::size_t most) {
   return bound_by(NodeId::read,
                   print("(%s): the run raises its %s by itself, %zu now and %zu at most; copy the "
                         "data to local disk if that is not enough",
                         found_at_storage(p, l).c_str(), what, now, most));
 }
 
-double read_ahead(const Picture& p) { return p.edges[edge_between(NodeId::sampler, NodeId::read)].limit; }
-double file_bytes(const Picture& p) {
+double read_ahead(const GraphFigures& p) {
+  return p.edges[edge_between(NodeId::sampler, NodeId::read)].limit;
+}
+double file_bytes(const GraphFigures& p) {
   return p.storage.files > 0 ? p.storage.bytes / p.storage.files : usual_file;
 }
 
 // Each read takes long, and there is no memory for more files: of the budget, or of what it gives to files.
-Diagnosis by_credit(const Picture& p, const Load& l) {
+Diagnosis by_credit(const GraphFigures& p, const Load& l) {
   const double limit = read_ahead(p), file = file_bytes(p);
   if (limit < static_cast<double>(p.most.read_ahead))
     return by_itself(p, l, "read-ahead", static_cast<std::size_t>(limit), p.most.read_ahead);
@@ -85,7 +88,7 @@ Diagnosis by_credit(const Picture& p, const Load& l) {
 }
 
 // Each read takes long, and all threads are at it.
-Diagnosis by_threads(const Picture& p, const Load& l) {
+Diagnosis by_threads(const GraphFigures& p, const Load& l) {
   const unsigned threads = p.node(NodeId::read).concurrency;
   if (threads < p.most.read_threads) return by_itself(p, l, "read threads", threads, p.most.read_threads);
   const double wanted = round_up(more_reads(l, threads)), limit = read_ahead(p);
@@ -100,12 +103,12 @@ Diagnosis by_threads(const Picture& p, const Load& l) {
 
 // Whether more reads at once would help is known where they were tried. Where the run will try them by itself
 // it is not told what would come of it.
-bool by_storage(const Picture& p) {
+bool by_storage(const GraphFigures& p) {
   const bool will_try = p.node(NodeId::read).concurrency < p.most.read_threads && !p.storage.more_helps;
   return !will_try && bandwidth_bound(p.storage);
 }
 
-Diagnosis by_cores(const Picture& p, const Load& l) {
+Diagnosis by_cores(const GraphFigures& p, const Load& l) {
   const bool decode = p.node(NodeId::decode).busy >= p.node(NodeId::augment).busy;
   const NodeFigures& n = p.node(decode ? NodeId::decode : NodeId::augment);
   const unsigned threads = p.node(NodeId::decode).concurrency;
@@ -117,7 +120,7 @@ Diagnosis by_cores(const Picture& p, const Load& l) {
                                : ", or set augment.policy to \"none\""));
 }
 
-Diagnosis by_slots(const Picture& p, const Load& l) {
+Diagnosis by_slots(const GraphFigures& p, const Load& l) {
   const std::string found =
       print("all %u batch slots in use %.0f %% of the time, %s", p.slots, 100 * l.no_slot, device(l).c_str());
   const std::string each = readable_bytes(p.slot_bytes);
@@ -132,20 +135,20 @@ Diagnosis by_slots(const Picture& p, const Load& l) {
                                   found.c_str(), each.c_str()));
 }
 
-Diagnosis by_lane(const Picture& p, const Load& l) {
+Diagnosis by_lane(const GraphFigures& p, const Load& l) {
   return bound_by(NodeId::lane, print("(%.3g ms an image, one at a time, %s): many files are bad, "
                                       "larger than a ticket's grant or progressive; see quarantine.jsonl",
                                       milliseconds(p.node(NodeId::lane).p50), device(l).c_str()));
 }
 
-Diagnosis by_upload(const Picture& p, const Load& l) {
+Diagnosis by_upload(const GraphFigures& p, const Load& l) {
   return bound_by(NodeId::upload, print("(%.3g ms a batch, %s): lower train.batch or data.image_size, or "
                                         "look at the link to the device",
                                         milliseconds(p.node(NodeId::upload).p50), device(l).c_str()));
 }
 
 // The device waits for data.
-Diagnosis by_data(const Picture& p, const Load& l) {
+Diagnosis by_data(const GraphFigures& p, const Load& l) {
   switch (limit_of(l)) {
     case Limit::cores:
       return by_cores(p, l);
@@ -171,7 +174,7 @@ Diagnosis by_data(const Picture& p, const Load& l) {
 
 }  // namespace
 
-Diagnosis diagnose(const Picture& p) {
+Diagnosis diagnose(const GraphFigures& p) {
   const NodeFigures &step = p.node(NodeId::step), &read = p.node(NodeId::read);
   if (p.elapsed <= 0 || (step.items == 0 && step.wait_input == 0))
     return {"start-up", "bound by start-up: no batch went through step"};
@@ -195,13 +198,13 @@ Diagnosis diagnose(const Picture& p) {
 
 Diagnosis PartDiagnosis::so_far() const {
   const std::lock_guard lock(mutex_);
-  const Picture now = look_();
+  const GraphFigures now = look_();
   return diagnose(between(begin_, now));
 }
 
 Diagnosis PartDiagnosis::part_over() {
   const std::lock_guard lock(mutex_);
-  Picture now = look_();
+  GraphFigures now = look_();
   const Diagnosis d = diagnose(between(begin_, now));
   begin_ = std::move(now);
   return d;

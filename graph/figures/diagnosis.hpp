@@ -16,19 +16,19 @@ struct Diagnosis {
   std::string line;  // "bound by read (...): raise pipeline.read_ahead ..."
 };
 
-[[nodiscard]] Diagnosis diagnose(const Picture& picture);
+[[nodiscard]] Diagnosis diagnose(const GraphFigures& figures);
 
 // Judges a run part by part. Any thread may ask at any time.
 class PartDiagnosis {
  public:
-  explicit PartDiagnosis(std::function<Picture()> look) : look_(std::move(look)) {}
+  explicit PartDiagnosis(std::function<GraphFigures()> look) : look_(std::move(look)) {}
   [[nodiscard]] Diagnosis so_far() const;  // since the last part ended, or the run began
   [[nodiscard]] Diagnosis part_over();     // likewise, and begins the next part
 
  private:
-  std::function<Picture()> look_;
+  std::function<GraphFigures()> look_;
   mutable std::mutex mutex_;
-  Picture begin_;
+  GraphFigures begin_;
 };
 
 }  // namespace sluice

@@ -56,7 +56,7 @@ std::string colour(double full) {
 
 }  // namespace
 
-std::string to_dot(const Picture& p, const std::string& title) {
+std::string to_dot(const GraphFigures& p, const std::string& title) {
   std::string heading = printable(title);
   if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
   if (p.elapsed > 0)

@@ -56,10 +56,10 @@ void lay_out(Registry& r, const PipelineOptions& o, const Fills& f) {
   }
 }
 
-Picture planned_picture(const PipelineOptions& options) {
+GraphFigures planned_figures(const PipelineOptions& options) {
   Registry registry;
   lay_out(registry, options, {});
-  Picture p = registry.picture(0);
+  GraphFigures p = registry.figures(0);
   p.budget = options.split.budget;
   return p;
 }

@@ -27,6 +27,6 @@ struct Fills {
 void lay_out(Registry& registry, const PipelineOptions& options, const Fills& fills);
 
 // The graph as it will run.
-[[nodiscard]] Picture planned_picture(const PipelineOptions& options);
+[[nodiscard]] GraphFigures planned_figures(const PipelineOptions& options);
 
 }  // namespace sluice

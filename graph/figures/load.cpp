@@ -10,7 +10,7 @@ double share(Nanoseconds part, Nanoseconds whole) {
 }
 double seconds(Nanoseconds time) { return static_cast<double>(time) * 1e-9; }
 
-Load load_of(const Picture& p, const NodeFigures& steps) {
+Load load_of(const GraphFigures& p, const NodeFigures& steps) {
   const NodeFigures &read = p.node(NodeId::read), &decode = p.node(NodeId::decode);
   const NodeFigures &lane = p.node(NodeId::lane), &upload = p.node(NodeId::upload);
   Load l;
@@ -34,9 +34,9 @@ Load load_of(const Picture& p, const NodeFigures& steps) {
 
 }  // namespace
 
-Load load_of(const Picture& part) { return load_of(part, part.node(NodeId::step)); }
+Load load_of(const GraphFigures& part) { return load_of(part, part.node(NodeId::step)); }
 
-Load load_between(const Picture& before, const Picture& after) {
+Load load_between(const GraphFigures& before, const GraphFigures& after) {
   return load_of(between(before, after), after.node(NodeId::step));
 }
 

@@ -25,10 +25,10 @@ struct Load {
   double step_usual = 0, step_worst = 0;             // seconds, P50 and P99 since the start
 };
 
-[[nodiscard]] Load load_of(const Picture& part);  // of a whole run, or of what between() gives
-// Likewise between two pictures of a run; the device's rate is that since the start, because a step may take
+[[nodiscard]] Load load_of(const GraphFigures& part);  // of a whole run, or of what between() gives
+// Likewise between two moments of a run; the device's rate is that since the start, because a step may take
 // longer than an interval.
-[[nodiscard]] Load load_between(const Picture& before, const Picture& after);
+[[nodiscard]] Load load_between(const GraphFigures& before, const GraphFigures& after);
 
 // The stage whose threads are all at work.
 enum class Limit { none, cores, lane, upload, readers };

@@ -12,8 +12,8 @@ Nanoseconds difference(Nanoseconds after, Nanoseconds before) {
 
 }  // namespace
 
-Picture between(const Picture& before, const Picture& after) {
-  Picture p = after;
+GraphFigures between(const GraphFigures& before, const GraphFigures& after) {
+  GraphFigures p = after;
   p.elapsed = difference(after.elapsed, before.elapsed);
   for (NodeFigures& n : p.nodes) {
     const NodeFigures& then = before.node(n.id);
@@ -48,8 +48,8 @@ void Registry::observe() {
   ++observations_;
 }
 
-Picture Registry::picture(Nanoseconds elapsed) const {
-  Picture p;
+GraphFigures Registry::figures(Nanoseconds elapsed) const {
+  GraphFigures p;
   p.elapsed = elapsed;
   for (std::size_t i = 0; i < node_count; ++i) p.nodes[i] = nodes_[i].figures(elapsed);
   p.observations = observations_.load();

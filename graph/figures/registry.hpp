@@ -1,5 +1,5 @@
 // The register of the graph's nodes and edges (graph/figures/nodes.hpp): concurrency, bounds and counters.
-// Drawing and diagnosis read a Picture taken from it, never the running graph.
+// Drawing and diagnosis read GraphFigures taken from it, never the running graph.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ template <class Make>
   (std::make_index_sequence<node_count>());
 }
 
-struct Picture {
+struct GraphFigures {
   Nanoseconds elapsed = 0;  // 0: the graph as it will run, no figures yet
   std::array<NodeFigures, node_count> nodes = for_each_node([](NodeId id) { return NodeFigures{.id = id}; });
   std::array<EdgeFigures, edge_count> edges;  // as graph_edges has them
@@ -47,8 +47,8 @@ struct Picture {
   [[nodiscard]] NodeFigures& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
 };
 
-// What happened between two pictures of the same run: counters are differences, depths are the later ones.
-[[nodiscard]] Picture between(const Picture& before, const Picture& after);
+// What happened between two moments of the same run: counters are differences, depths are the later ones.
+[[nodiscard]] GraphFigures between(const GraphFigures& before, const GraphFigures& after);
 
 class Registry {
  public:
@@ -59,7 +59,7 @@ class Registry {
   void bound(std::size_t edge, std::string words, double limit, Fill used);
 
   void observe();  // looks at how full the edges are, for the mean; call it at regular times, on one thread
-  [[nodiscard]] Picture picture(Nanoseconds elapsed) const;
+  [[nodiscard]] GraphFigures figures(Nanoseconds elapsed) const;
 
  private:
   struct Edge {

@@ -44,7 +44,7 @@ std::vector<std::string> Sizing::look(const Load& load) {
   return told;
 }
 
-std::vector<std::string> Sizing::look(Picture now) {
+std::vector<std::string> Sizing::look(GraphFigures now) {
   // Long enough for a few reads, one after the other, or their number says nothing.
   const NodeFigures& read = now.node(NodeId::read);
   const Nanoseconds few = read.items > 0 ? 4 * read.busy / static_cast<Nanoseconds>(read.items) : 0;

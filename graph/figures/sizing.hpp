@@ -29,7 +29,7 @@ class Sizing {
   // Decides, and says each decision in a line.
   [[nodiscard]] std::vector<std::string> look(const Load& load);
   // Likewise from a running graph, if the last look is long enough ago.
-  [[nodiscard]] std::vector<std::string> look(Picture now);
+  [[nodiscard]] std::vector<std::string> look(GraphFigures now);
   [[nodiscard]] const Sizes& now() const { return now_; }
   // Whether the last trial of more reads at once brought more; nothing: none was made.
   [[nodiscard]] std::optional<bool> more_helps() const { return more_helps_; }
@@ -51,7 +51,7 @@ class Sizing {
   std::optional<Trial> trial_;
   std::optional<bool> more_helps_;
   int until_retry_ = 0, quiet_ = 0;
-  Picture looked_;  // at the last look
+  GraphFigures looked_;  // at the last look
 };
 
 }  // namespace sluice

@@ -13,8 +13,8 @@
 #include "base/background.hpp"
 #include "base/thread_limit.hpp"
 #include "base/tsan.hpp"
-#include "graph/flow/admission.hpp"
 #include "graph/flow/queue.hpp"
+#include "graph/flow/stage_runner.hpp"
 #include "graph/flow/workers.hpp"
 
 namespace sluice {
@@ -35,10 +35,10 @@ void send(Port& port, Message* message) {
   port.try_put(message);
 }
 
-// The nodes and edges. Bodies never throw and never block; every queue in here is bounded by credits and
-// slots.
+// The nodes and edges. What they do never throws and never blocks; every queue in here is bounded by credits
+// and slots.
 struct Wiring {
-  Wiring(Bodies& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated,
+  Wiring(StageRunner& b, Workers& readers, Workers& lane_worker, BoundedQueue<Slot*>& collated,
          std::atomic<bool>& woken)
       : sampler(g, flow::serial,
                 [&](const Wake&, auto& out) {
@@ -171,20 +171,20 @@ struct Pipeline::Impl {
       : ledger(l),
         collated(options.split.slots),
         uploaded(options.device_queue),
-        bodies(
+        runner(
             options, std::move(stages), l, stop, registry, [this] { wake(); }, queue_fills()),
         give_slot_back([this](Slot* slot) {
           message_sent(slot);
           wiring->gate.try_put(slot);
         }),
-        readers(options.read_threads, hooks([this](Sample* s) { bodies.read(s); },
+        readers(options.read_threads, hooks([this](Sample* s) { runner.read(s); },
                                             [this](Sample* s) { send(wiring->read.gateway(), s); })),
-        lane(1, hooks([this](Sample* s) { bodies.lane(s); },
+        lane(1, hooks([this](Sample* s) { runner.lane(s); },
                       [this](Sample* s) { send(wiring->lane.gateway(), s); })),
         parallelism(oneapi::tbb::global_control::max_allowed_parallelism, options.decode_threads + 1),
         arena(static_cast<int>(options.decode_threads) + 1, 1) {
     // Made inside the arena: a flow graph runs its tasks where it was constructed.
-    arena.execute([&] { wiring = std::make_unique<Wiring>(bodies, readers, lane, collated, woken); });
+    arena.execute([&] { wiring = std::make_unique<Wiring>(runner, readers, lane, collated, woken); });
     if (options.sizing && options.sizing->least != options.sizing->most) sizing.emplace(*options.sizing);
     stop.on_stop([this] {
       collated.close();
@@ -223,20 +223,20 @@ struct Pipeline::Impl {
     work_in_background();
     while (std::optional<Slot*> slot = collated.pop()) {
       Batch batch{(*slot)->batch(), SlotLease(*slot, &give_slot_back), nullptr, 0};
-      if (!bodies.upload(batch)) return;
-      bodies.node(NodeId::step).arrive();
+      if (!runner.upload(batch)) return;
+      runner.node(NodeId::step).arrive();
       const Nanoseconds before = now_ns();
       if (!uploaded.push(std::move(batch))) return;
-      bodies.node(NodeId::upload).waited_for_bound(now_ns() - before);
+      runner.node(NodeId::upload).waited_for_bound(now_ns() - before);
     }
   }
 
   void step_loop() {
-    WaitTime& starved = bodies.node(NodeId::step).starved();
-    const bool ready = bodies.step_begin();
+    WaitTime& starved = runner.node(NodeId::step).starved();
+    const bool ready = runner.step_begin();
     bool begun = false;
-    finished = ready && bodies.options().first_batch >= bodies.options().batches;  // nothing to do
-    for (std::uint64_t left = finished ? 0 : bodies.options().batches - bodies.options().first_batch;
+    finished = ready && runner.options().first_batch >= runner.options().batches;  // nothing to do
+    for (std::uint64_t left = finished ? 0 : runner.options().batches - runner.options().first_batch;
          ready && left > 0; --left) {
       const Nanoseconds before = now_ns();
       if (begun) starved.begin(before);  // until the first batch, the run is starting up
@@ -246,56 +246,56 @@ struct Pipeline::Impl {
       if (!batch) break;
       begun = true;
       batch->waited = now - before;
-      if (!bodies.step(*batch)) break;
+      if (!runner.step(*batch)) break;
       finished = left == 1;
     }
-    bodies.step_over();
+    runner.step_over();
   }
 
-  Picture picture() {
-    Picture p = registry.picture(elapsed());
+  GraphFigures figures() {
+    GraphFigures p = registry.figures(elapsed());
     p.budget = ledger.budget();
     p.ledger_held = ledger.held();
     p.ledger_peak = ledger.peak();
-    p.storage = bodies.storage().figures();
-    const PipelineOptions& o = bodies.options();
+    p.storage = runner.storage().figures();
+    const PipelineOptions& o = runner.options();
     p.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
-    p.slots = bodies.slots_in_use();
+    p.slots = runner.slots_in_use();
     p.slot_bytes = o.split.slot_bytes;
     p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
     p.batch = o.batch;
     p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
     if (o.sizing) p.most = o.sizing->most;
     p.most.read_threads = std::min(p.most.read_threads, most_readers.load());
-    p.edges[edge_between(NodeId::sampler, NodeId::read)].limit = static_cast<double>(bodies.read_ahead());
+    p.edges[edge_between(NodeId::sampler, NodeId::read)].limit = static_cast<double>(runner.read_ahead());
     return p;
   }
 
   // So many read threads are there; fewer than wanted if the system gives no more.
   void settle_readers(unsigned got) {
-    const unsigned wanted = sizing ? sizing->now().read_threads : bodies.options().read_threads;
+    const unsigned wanted = sizing ? sizing->now().read_threads : runner.options().read_threads;
     if (got < wanted) {
-      bodies.tell("the system gives no more than " + std::to_string(got) + " read threads");
+      runner.tell("the system gives no more than " + std::to_string(got) + " read threads");
       if (sizing) sizing->limit_threads(got);
       most_readers = got;
     }
-    bodies.node(NodeId::read).resize(got, elapsed());
+    runner.node(NodeId::read).resize(got, elapsed());
   }
 
   // Looks at the run now and then, and sizes it. On run()'s thread.
   void control() {
     if (!sizing || stop.requested()) return;
     const Sizes before = sizing->now();
-    std::vector<std::string> told = sizing->look(picture());
-    bodies.storage().tried(sizing->more_helps());
+    std::vector<std::string> told = sizing->look(figures());
+    runner.storage().tried(sizing->more_helps());
     const Sizes& wanted = sizing->now();
     if (wanted.read_threads != before.read_threads) settle_readers(readers.resize(wanted.read_threads));
-    if (wanted.read_ahead != before.read_ahead) bodies.use_read_ahead(wanted.read_ahead);
+    if (wanted.read_ahead != before.read_ahead) runner.use_read_ahead(wanted.read_ahead);
     if (wanted.slots != before.slots) {
-      bodies.use_slots(wanted.slots);
+      runner.use_slots(wanted.slots);
       wiring->gate.try_put(static_cast<Slot*>(nullptr));
     }
-    for (const std::string& line : told) bodies.tell(line);
+    for (const std::string& line : told) runner.tell(line);
   }
 
   Nanoseconds elapsed() const { return started == 0 ? 0 : (ended ? ended.load() : now_ns()) - started; }
@@ -309,7 +309,7 @@ struct Pipeline::Impl {
   std::optional<Sizing> sizing;
   BoundedQueue<Slot*> collated;
   BoundedQueue<Batch> uploaded;
-  Bodies bodies;
+  StageRunner runner;
   std::function<void(Slot*)> give_slot_back;
   Workers readers, lane;
   oneapi::tbb::global_control parallelism;
@@ -363,7 +363,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
 
   RunEnd end;
   end.finished = p.finished;
-  end.picture = picture();
+  end.figures = figures();
   p.stop.request();  // wakes whatever still waits; a no-op after a failure
   if (upload.joinable()) upload.join();
   p.readers.cancel();
@@ -383,13 +383,13 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
 }
 
 Stop& Pipeline::stop() { return impl_->stop; }
-NodeStats& Pipeline::log_stats() { return impl_->bodies.node(NodeId::log); }
+NodeStats& Pipeline::log_stats() { return impl_->runner.node(NodeId::log); }
 
-Picture Pipeline::picture() const { return impl_->picture(); }
+GraphFigures Pipeline::figures() const { return impl_->figures(); }
 
 std::vector<Slot*> Pipeline::slots() const {
   std::vector<Slot*> all;
-  for (const auto& slot : impl_->bodies.slots()) all.push_back(slot.get());
+  for (const auto& slot : impl_->runner.slots()) all.push_back(slot.get());
   return all;
 }
 

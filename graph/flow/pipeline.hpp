@@ -17,7 +17,7 @@ struct RunEnd {
   std::optional<Error> failure;
   bool finished = false;   // every batch went through step
   bool abandoned = false;  // a thread is stuck in a read: leave the process by _exit
-  Picture picture;         // the final figures
+  GraphFigures figures;    // the final figures
 };
 
 class Pipeline {
@@ -32,7 +32,7 @@ class Pipeline {
 
   [[nodiscard]] Stop& stop();
   [[nodiscard]] NodeStats& log_stats();
-  [[nodiscard]] Picture picture() const;           // any time, on any thread
+  [[nodiscard]] GraphFigures figures() const;      // any time, on any thread
   [[nodiscard]] std::vector<Slot*> slots() const;  // to be pinned before the run
 
  private:

@@ -103,7 +103,7 @@ int BatchRun::run(const BatchBody& body, std::optional<Error>* failure) {
   const RunEnd end = pipeline->run([&] {
     if (caught_signal()) pipeline->stop().request();
   });
-  picture_ = end.picture;
+  figures_ = end.figures;
   int code = exit_done;
   if (end.failure) {
     tell(*end.failure);

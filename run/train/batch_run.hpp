@@ -38,7 +38,7 @@ class BatchRun {
   [[nodiscard]] std::size_t budget() const { return plan_.pipeline.split.budget; }
 
   // The final figures, once it has run.
-  [[nodiscard]] const Picture& picture() const { return picture_; }
+  [[nodiscard]] const GraphFigures& figures() const { return figures_; }
 
   // Signals end it early. The exit code: 0 done, 1 after its failure was printed (or given to `failure`),
   // 129/130/143 after a signal.
@@ -53,7 +53,7 @@ class BatchRun {
   RunPlan plan_;
   std::shared_ptr<const DataSets> sets_;
   Sequence sequence_;
-  Picture picture_;
+  GraphFigures figures_;
 };
 
 }  // namespace sluice

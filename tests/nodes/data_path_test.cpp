@@ -216,7 +216,7 @@ TEST_CASE("data path: the same bytes through the ordinary path and the big lane"
   REQUIRE_FALSE(lane.end.failure);
   CHECK(lane.batches == reference.batches);
   CHECK(lane.labels == reference.labels);
-  CHECK(lane.end.picture.node(NodeId::lane).items == lane.end.picture.node(NodeId::decode).items);
+  CHECK(lane.end.figures.node(NodeId::lane).items == lane.end.figures.node(NodeId::decode).items);
 }
 
 TEST_CASE("data path: a policy changes training and leaves validation alone") {

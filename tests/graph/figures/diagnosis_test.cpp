@@ -23,7 +23,7 @@ struct Injected {
   double read_ms = 84, file = 110e3;
   bool sizes_threads = false, shared_bandwidth = false;
 
-  [[nodiscard]] Picture picture() const {
+  [[nodiscard]] GraphFigures figures() const {
     PipelineOptions o;
     o.decode_threads = decode_threads;
     o.read_threads = read_threads;
@@ -33,7 +33,7 @@ struct Injected {
     o.split.read_ahead = read_ahead;
     o.split.grant_chunks = 16;
     o.split.chunks = read_ahead * 16;
-    Picture p = planned_picture(o);
+    GraphFigures p = planned_figures(o);
     p.elapsed = 100'000'000'000;
     p.budget = 1024 * MiB;
     p.unused = unused;
@@ -72,7 +72,7 @@ struct Injected {
   }
 };
 
-Diagnosis judge(const Injected& figures) { return diagnose(figures.picture()); }
+Diagnosis judge(const Injected& figures) { return diagnose(figures.figures()); }
 
 }  // namespace
 
@@ -163,7 +163,7 @@ TEST_CASE("diagnosis: cores that are all at work make others slow, and are what 
 }
 
 TEST_CASE("diagnosis: reads that do not come back at all") {
-  Picture p = Injected{.step = 0, .read = 0}.picture();
+  GraphFigures p = Injected{.step = 0, .read = 0}.figures();
   for (NodeFigures& n : p.nodes)
     if (n.id == NodeId::read) n.items = 0, n.active = 16;
   CHECK(
@@ -186,21 +186,21 @@ TEST_CASE("diagnosis: slow device, nothing slow, slow log, lane and upload") {
 
 TEST_CASE("diagnosis: before anything has run") {
   CHECK(diagnose({}).bound_by == "start-up");
-  CHECK(diagnose(planned_picture({})).bound_by == "start-up");
+  CHECK(diagnose(planned_figures({})).bound_by == "start-up");
 }
 
 TEST_CASE("diagnosis: figures of an interval, not since the start") {
   // First 100 s bound by decode, then 100 s bound by read.
-  const Picture first = Injected{.decode = 0.97, .no_credit = 0.95}.picture();
-  const Picture more = Injected{.read = 1.0}.picture();
-  Picture both = first;
+  const GraphFigures first = Injected{.decode = 0.97, .no_credit = 0.95}.figures();
+  const GraphFigures more = Injected{.read = 1.0}.figures();
+  GraphFigures both = first;
   both.elapsed += more.elapsed;
   for (NodeFigures& n : both.nodes) {
     const NodeFigures& m = more.node(n.id);
     n.items += m.items, n.available += m.available, n.busy += m.busy;
     n.wait_input += m.wait_input, n.wait_bound += m.wait_bound;
   }
-  const Picture interval = between(first, both);
+  const GraphFigures interval = between(first, both);
   CHECK(interval.elapsed == more.elapsed);
   CHECK(diagnose(first).bound_by == "decode");
   CHECK(diagnose(interval).bound_by == "read");
@@ -212,12 +212,12 @@ TEST_CASE("diagnosis: figures of an interval, not since the start") {
 }
 
 TEST_CASE("diagnosis: part by part, with questions in between") {
-  Picture now = Injected{.decode = 0.97, .no_credit = 0.95}.picture();
+  GraphFigures now = Injected{.decode = 0.97, .no_credit = 0.95}.figures();
   PartDiagnosis parts([&] { return now; });
   CHECK(parts.so_far().bound_by == "decode");
   CHECK(parts.part_over().bound_by == "decode");
   CHECK(parts.so_far().bound_by == "start-up");  // nothing has happened since
-  const Picture more = Injected{.step = 0.99}.picture();
+  const GraphFigures more = Injected{.step = 0.99}.figures();
   now.elapsed *= 2;
   for (NodeFigures& n : now.nodes) {
     const NodeFigures& m = more.node(n.id);
@@ -237,12 +237,12 @@ TEST_CASE("diagnosis: between() takes percentiles and means of the interval") {
   node.arrive();
   node.end(node.begin() - 1'000'000'000);
   registry.observe();
-  const Picture before = registry.picture(1000);
+  const GraphFigures before = registry.figures(1000);
   fill = 90;
   for (int i = 0; i < 3; ++i) registry.observe();
   node.arrive();
   node.end(node.begin() - 1'000'000);
-  const Picture interval = between(before, registry.picture(3000));
+  const GraphFigures interval = between(before, registry.figures(3000));
   CHECK(interval.elapsed == 2000);
   CHECK(interval.node(NodeId::decode).items == 1);
   CHECK(interval.node(NodeId::decode).p99 == doctest::Approx(1e6).epsilon(0.3));
@@ -258,7 +258,7 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
   run.on_step = [](const Batch&) { nap(1000); };
   SUBCASE("latency") {
     run.on_read = [](const Ticket&) { nap(100'000); };
-    const Diagnosis d = diagnose(run.run().picture);
+    const Diagnosis d = diagnose(run.run().figures);
     CHECK(d.bound_by == "read");
     CHECK(has(d.line, "raise pipeline.read_threads to"));
   }
@@ -274,27 +274,27 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
       }
       std::this_thread::sleep_until(mine);
     };
-    const Diagnosis d = diagnose(run.run().picture);
+    const Diagnosis d = diagnose(run.run().figures);
     CHECK(d.bound_by == "read");
     CHECK(has(d.line, "more reads at once would not help"));
   }
   SUBCASE("decode") {
     run.on_decode = [](const Ticket&) { nap(40'000); };
-    CHECK(diagnose(run.run().picture).bound_by == "decode");
+    CHECK(diagnose(run.run().figures).bound_by == "decode");
   }
   SUBCASE("augment") {
     run.on_augment = [](const Ticket&) { nap(40'000); };
-    CHECK(diagnose(run.run().picture).bound_by == "augment");
+    CHECK(diagnose(run.run().figures).bound_by == "augment");
   }
   SUBCASE("step") {
     run.on_step = [](const Batch&) { nap(100'000); };
-    CHECK(diagnose(run.run().picture).bound_by == "step");
+    CHECK(diagnose(run.run().figures).bound_by == "step");
   }
   SUBCASE("budget") {
     run.read_threads = 16;
     run.read_ahead = 3;
     run.on_read = [](const Ticket&) { nap(100'000); };
-    const Diagnosis d = diagnose(run.run().picture);
+    const Diagnosis d = diagnose(run.run().figures);
     CHECK(d.bound_by == "budget");
     CHECK(has(d.line, "raise budget.ram by"));
   }
@@ -308,7 +308,7 @@ TEST_CASE("diagnosis: a running graph names the stage that was made slow") {
     Ledger ledger(o.split.budget);
     Pipeline pipeline(o, run.stages(), ledger);
     running = &pipeline;
-    CHECK(diagnose(pipeline.run().picture).bound_by == "log");
+    CHECK(diagnose(pipeline.run().figures).bound_by == "log");
   }
   CHECK(run.complete());
 }
@@ -318,11 +318,11 @@ TEST_CASE("diagnosis: a graph whose trouble changes in mid-run is judged by the 
   FakeRun run;
   run.epochs = 2;
   run.read_ahead = 16;
-  std::optional<Picture> first;
+  std::optional<GraphFigures> first;
   std::optional<Pipeline> pipeline;
   run.on_decode = [](const Ticket& t) { nap(t.epoch == 0 ? 20'000 : 0); };
   run.on_step = [&](const Batch& b) {
-    if (b.number == run.per_epoch() + 1) first = pipeline->picture();  // when what was slow is through
+    if (b.number == run.per_epoch() + 1) first = pipeline->figures();  // when what was slow is through
     nap(b.number < run.per_epoch() ? 100 : 150'000);
   };
   const PipelineOptions o = run.options();
@@ -331,5 +331,5 @@ TEST_CASE("diagnosis: a graph whose trouble changes in mid-run is judged by the 
   const RunEnd end = pipeline->run();
   REQUIRE(first);
   CHECK(diagnose(*first).bound_by == "decode");
-  CHECK(diagnose(between(*first, end.picture)).bound_by == "step");
+  CHECK(diagnose(between(*first, end.figures)).bound_by == "step");
 }

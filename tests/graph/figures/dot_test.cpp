@@ -10,7 +10,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-Picture planned() {
+GraphFigures planned() {
   PipelineOptions o;
   o.decode_threads = 8;
   o.read_threads = 16;
@@ -20,12 +20,12 @@ Picture planned() {
   o.split.read_ahead = 512;
   o.split.chunks = 8192;
   o.split.budget = std::size_t{1} << 30;
-  return planned_picture(o);
+  return planned_figures(o);
 }
 
 // A run of 100 s in which each node was busy for the given share of its threads' time.
-Picture ran(double step, double read, double decode) {
-  Picture p = planned();
+GraphFigures ran(double step, double read, double decode) {
+  GraphFigures p = planned();
   p.elapsed = 100'000'000'000;
   for (NodeFigures& n : p.nodes) {
     const double busy = n.id == NodeId::step     ? step
@@ -56,7 +56,7 @@ TEST_CASE("dot: a planned graph shows nodes, concurrency and bounds, and no figu
 }
 
 TEST_CASE("dot: a run's graph shows figures, and edges coloured by how full they are") {
-  Picture p = ran(0.9, 0.5, 0.5);
+  GraphFigures p = ran(0.9, 0.5, 0.5);
   EdgeFigures& full = p.edges[edge_between(NodeId::sampler, NodeId::read)];
   full.mean = full.used = full.limit;
   const std::string dot = to_dot(p, "run");

@@ -29,7 +29,7 @@ double told(const std::string& line, const std::string& words) {
 // together.
 struct Moment {
   Sizes now, most;
-  Picture picture;
+  GraphFigures figures;
 };
 
 class Generator {
@@ -52,7 +52,7 @@ class Generator {
     o.split.slot_bytes = 1'000'000;
     o.split.read_ahead = m.now.read_ahead;
     o.split.chunks = std::max<std::size_t>(m.now.read_ahead * whole(1, 16), 1);
-    Picture& p = m.picture = planned_picture(o);
+    GraphFigures& p = m.figures = planned_figures(o);
     p.elapsed = static_cast<Nanoseconds>(1e9 * (0.5 + 100 * share()));
     p.budget = std::size_t{1} << 30;
     p.unused = chance() ? 0 : whole(0, 600'000'000);
@@ -76,7 +76,7 @@ class Generator {
     return chance() ? any : std::clamp(limits[random_.below(8)] + 0.02 * (any - 0.5), 0.0, 1.0);
   }
 
-  void fill(Picture& p) {
+  void fill(GraphFigures& p) {
     for (NodeFigures& n : p.nodes) {
       n.available = p.elapsed * n.concurrency;
       n.busy = static_cast<Nanoseconds>(share() * static_cast<double>(n.available));
@@ -108,7 +108,7 @@ Sizes decided(const Moment& m) {
   o.least = m.now;
   o.most = m.most;
   Sizing sizing(o);
-  (void)sizing.look(load_of(m.picture));
+  (void)sizing.look(load_of(m.figures));
   return sizing.now();
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("load: advice is never what sizing has found useless, does by itself, 
   std::map<std::string, int> seen;
   for (std::uint64_t i = 0; i < 20'000; ++i) {
     const Moment m = Generator(i).moment();
-    const Diagnosis d = diagnose(m.picture);
+    const Diagnosis d = diagnose(m.figures);
     const Sizes next = decided(m);
     CAPTURE(i);
     CAPTURE(d.line);
@@ -130,12 +130,12 @@ TEST_CASE("load: advice is never what sizing has found useless, does by itself, 
       ++seen["threads"];
       REQUIRE(threads > m.now.read_threads);
       REQUIRE(next.read_threads == m.now.read_threads);
-      REQUIRE(m.picture.storage.more_helps != false);
+      REQUIRE(m.figures.storage.more_helps != false);
     }
     if (ahead > 0) {
       ++seen["ahead"];
       REQUIRE(ahead > static_cast<double>(m.now.read_ahead));
-      REQUIRE(m.picture.storage.more_helps != false);
+      REQUIRE(m.figures.storage.more_helps != false);
       if (threads == 0) REQUIRE(next.read_ahead == m.now.read_ahead);
     }
     if (slots > 0) {
@@ -146,7 +146,7 @@ TEST_CASE("load: advice is never what sizing has found useless, does by itself, 
     if (has(d.line, "raise budget.ram") && has(d.line, "reads at once")) {
       ++seen["budget for files"];
       REQUIRE(next.read_ahead == m.now.read_ahead);
-      REQUIRE(m.picture.storage.more_helps != false);
+      REQUIRE(m.figures.storage.more_helps != false);
     }
     if (has(d.line, "raise budget.ram") && has(d.line, "each batch more")) {
       ++seen["budget for batches"];
@@ -168,7 +168,7 @@ TEST_CASE("load: advice is never what sizing has found useless, does by itself, 
     // What is said to be of no use was tried, or cannot be tried.
     if (has(d.line, "more reads at once would not help")) {
       ++seen["useless"];
-      REQUIRE((m.picture.storage.more_helps == false || m.most.read_threads == m.now.read_threads));
+      REQUIRE((m.figures.storage.more_helps == false || m.most.read_threads == m.now.read_threads));
     }
     if (has(d.line, "bound by step"))
       REQUIRE(next.read_ahead <= std::max<std::size_t>(m.now.read_ahead, 2 * next.read_threads));
@@ -194,7 +194,7 @@ struct World {
   [[nodiscard]] double waits(const Sizes& s) const { return 1 - rate(s) / device_rate; }
 
   // 100 s of it.
-  [[nodiscard]] Picture under(const Sizes& s, const SizingOptions& o) const {
+  [[nodiscard]] GraphFigures under(const Sizes& s, const SizingOptions& o) const {
     const double at_once = static_cast<double>(std::min<std::size_t>(s.read_threads, s.read_ahead));
     PipelineOptions graph;
     graph.read_threads = s.read_threads;
@@ -203,7 +203,7 @@ struct World {
     graph.split.read_ahead = s.read_ahead;
     graph.split.chunks = s.read_ahead * 8;
     graph.split.slots = s.slots;
-    Picture p = planned_picture(graph);
+    GraphFigures p = planned_figures(graph);
     p.elapsed = 100'000'000'000;
     p.budget = std::size_t{8} << 30;
     p.unused = std::size_t{4} << 30;
@@ -250,7 +250,7 @@ TEST_CASE("load: after a run has sized itself, following the advice feeds the de
     Sizing sizing(o);
     for (int look = 0; look < 40; ++look) (void)sizing.look(load_of(world.under(sizing.now(), o)));
     const Sizes now = sizing.now();
-    Picture p = world.under(now, o);
+    GraphFigures p = world.under(now, o);
     p.storage.more_helps = sizing.more_helps();
     const std::string line = diagnose(p).line;
     CAPTURE(i);

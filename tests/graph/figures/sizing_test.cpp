@@ -169,7 +169,7 @@ TEST_CASE("sizing: looks at a graph as often as told, and not before a few reads
   Sizing sizing(o);
   PipelineOptions graph;
   graph.read_threads = 16;
-  Picture p = planned_picture(graph);
+  GraphFigures p = planned_figures(graph);
   p.batch = 8;
   const auto at = [&](double seconds, double each) {  // all 16 readers busy, a file takes `each`
     p.elapsed = static_cast<Nanoseconds>(seconds * 1e9);
@@ -203,7 +203,7 @@ namespace {
 // A graph that sizes itself at each tick.
 struct SizedRun : FakeRun {
   std::vector<std::string> told;
-  Picture last;
+  GraphFigures last;
   RunEnd run_sized(unsigned most_threads, std::size_t least_ahead) {
     PipelineOptions o = options();
     o.sizing.emplace();
@@ -244,8 +244,8 @@ TEST_CASE("sizing: a running graph reads more at once when storage is slow, with
   CHECK(run.peak <= run.options().split.budget);
   CHECK(most > 2);
   CHECK(most <= 48);
-  CHECK(end.picture.node(NodeId::read).concurrency > 2);
-  CHECK(end.picture.node(NodeId::read).available > end.picture.elapsed * 2);
+  CHECK(end.figures.node(NodeId::read).concurrency > 2);
+  CHECK(end.figures.node(NodeId::read).available > end.figures.elapsed * 2);
   REQUIRE_FALSE(run.told.empty());
   CHECK(has(run.told[0], "auto: read threads 2 -> "));
 }
@@ -281,10 +281,10 @@ TEST_CASE("sizing: a stop while threads are being added ends the run") {
     Pipeline pipeline(o, run.stages(), ledger);
     int ticks = 0;
     const RunEnd end = pipeline.run([&] {
-      if (pipeline.picture().node(NodeId::read).concurrency > 1 && ++ticks > round) pipeline.stop().request();
+      if (pipeline.figures().node(NodeId::read).concurrency > 1 && ++ticks > round) pipeline.stop().request();
     });
     CHECK_FALSE(end.failure);
     CHECK_FALSE(end.abandoned);
-    CHECK(end.picture.node(NodeId::read).concurrency > 1);
+    CHECK(end.figures.node(NodeId::read).concurrency > 1);
   }
 }

@@ -356,7 +356,7 @@ TEST_CASE("pipeline: the first batch of the next epoch is ready when the last of
   CHECK(not_ready.empty());
 }
 
-TEST_CASE("pipeline: counters and the picture of a finished run") {
+TEST_CASE("pipeline: counters and the figures of a finished run") {
   const Watchdog dog("counters");
   FakeRun run;
   run.on_decode = [](const Ticket&) { nap(200); };
@@ -366,13 +366,13 @@ TEST_CASE("pipeline: counters and the picture of a finished run") {
   for (const NodeId id :
        {NodeId::sampler, NodeId::read, NodeId::gate, NodeId::decode, NodeId::augment, NodeId::collate}) {
     CAPTURE(name_of(id));
-    CHECK(end.picture.node(id).items == samples + (id == NodeId::sampler ? 1 : 0));
-    CHECK(end.picture.node(id).queued == 0);
-    CHECK(end.picture.node(id).active == 0);
+    CHECK(end.figures.node(id).items == samples + (id == NodeId::sampler ? 1 : 0));
+    CHECK(end.figures.node(id).queued == 0);
+    CHECK(end.figures.node(id).active == 0);
   }
-  CHECK(end.picture.node(NodeId::step).items == run.batches());
-  CHECK(end.picture.node(NodeId::decode).p50 >= 200'000 * 7 / 8);
-  CHECK(end.picture.node(NodeId::decode).p99 >= end.picture.node(NodeId::decode).p50);
-  CHECK(end.picture.node(NodeId::decode).busy >= static_cast<Nanoseconds>(samples) * 200'000);
-  CHECK(end.picture.ledger_peak == run.peak);
+  CHECK(end.figures.node(NodeId::step).items == run.batches());
+  CHECK(end.figures.node(NodeId::decode).p50 >= 200'000 * 7 / 8);
+  CHECK(end.figures.node(NodeId::decode).p99 >= end.figures.node(NodeId::decode).p50);
+  CHECK(end.figures.node(NodeId::decode).busy >= static_cast<Nanoseconds>(samples) * 200'000);
+  CHECK(end.figures.ledger_peak == run.peak);
 }

@@ -15,13 +15,13 @@
 
 namespace sluice {
 
-class Bodies {
+class StageRunner {
  public:
   using Emit = std::function<void(Sample*)>;
 
   // `wake` asks for another call of admit(), soon, on any thread.
-  Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop, Registry& registry,
-         const std::function<void()>& wake, const Fills& queues);
+  StageRunner(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop, Registry& registry,
+              const std::function<void()>& wake, const Fills& queues);
 
   void admit(const Emit& to_read);  // serial
   void read(Sample* sample);        // on a reader thread

@@ -1,4 +1,4 @@
-#include "graph/flow/admission.hpp"
+#include "graph/flow/stage_runner.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -28,8 +28,8 @@ std::vector<std::unique_ptr<Slot>> make_slots(const PipelineOptions& o) {
 
 }  // namespace
 
-Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop, Registry& registry,
-               const std::function<void()>& wake, const Fills& queues)
+StageRunner::StageRunner(const PipelineOptions& options, Stages stages, Ledger& ledger, Stop& stop,
+                         Registry& registry, const std::function<void()>& wake, const Fills& queues)
     : options_(options),
       stages_(std::move(stages)),
       stop_(stop),
@@ -56,7 +56,7 @@ Bodies::Bodies(const PipelineOptions& options, Stages stages, Ledger& ledger, St
   ledger.open("augment", options.split.copies).charge(options.split.copies);
 }
 
-Fills Bodies::fills(Fills queues) {
+Fills StageRunner::fills(Fills queues) {
   queues.in_flight = [this] { return static_cast<double>(in_flight_.load(std::memory_order_relaxed)); };
   queues.chunks = [this] { return static_cast<double>(chunks_.granted()); };
   queues.decoding = [this] { return static_cast<double>(decoding_.load(std::memory_order_relaxed)); };
@@ -64,7 +64,7 @@ Fills Bodies::fills(Fills queues) {
   return queues;
 }
 
-Outcome Bodies::guarded(NodeId id, const Ticket& ticket, FunctionRef<Outcome()> body) {
+Outcome StageRunner::guarded(NodeId id, const Ticket& ticket, FunctionRef<Outcome()> body) {
   const char* const stage = name_of(id);
   Outcome outcome;
   try {
@@ -81,7 +81,7 @@ Outcome Bodies::guarded(NodeId id, const Ticket& ticket, FunctionRef<Outcome()> 
   return outcome;
 }
 
-bool Bodies::checked(NodeId id, const std::string& subject, const std::function<Status()>& body) {
+bool StageRunner::checked(NodeId id, const std::string& subject, const std::function<Status()>& body) {
   const char* const stage = name_of(id);
   Error error;
   try {
@@ -99,14 +99,14 @@ bool Bodies::checked(NodeId id, const std::string& subject, const std::function<
   return false;
 }
 
-bool Bodies::batch_stage(NodeId id, const std::function<Status(Batch&)>& body, Batch& batch) {
+bool StageRunner::batch_stage(NodeId id, const std::function<Status(Batch&)>& body, Batch& batch) {
   const Serving serving(node(id));
   return checked(id, "batch " + std::to_string(batch.number), [&] { return body(batch); });
 }
 
-bool Bodies::step_begin() { return checked(NodeId::step, "", stages_.step_begin); }
+bool StageRunner::step_begin() { return checked(NodeId::step, "", stages_.step_begin); }
 
-void Bodies::admit(const Emit& to_read) {
+void StageRunner::admit(const Emit& to_read) {
   while (!no_more_ && !stop_.requested()) {
     Sample* sample = nullptr;
     // Credit last: giving it back would wake this very body, over and over.
@@ -144,12 +144,12 @@ void Bodies::admit(const Emit& to_read) {
   }
 }
 
-void Bodies::use_read_ahead(std::size_t files) {
+void StageRunner::use_read_ahead(std::size_t files) {
   read_ahead_.store(std::min(files, options_.split.read_ahead), std::memory_order_relaxed);
   wake_();
 }
 
-void Bodies::give_bytes_back(Sample* sample) {
+void StageRunner::give_bytes_back(Sample* sample) {
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   sample->pieces.clear();
   chunks_.give_back_credit(std::exchange(sample->credit, 0));
@@ -157,7 +157,7 @@ void Bodies::give_bytes_back(Sample* sample) {
   wake_();
 }
 
-void Bodies::read(Sample* sample) {
+void StageRunner::read(Sample* sample) {
   const Serving serving(node(NodeId::read));
   if (stop_.requested()) return;
   std::size_t size = 0;
@@ -186,7 +186,7 @@ void Bodies::read(Sample* sample) {
   give_bytes_back(sample);  // what waits for the lane holds no credit that others could use
 }
 
-void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane) {
+void StageRunner::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const Emit& to_lane) {
   if (stop_.requested()) return;
   go_.clear();
   if (arrived) {
@@ -209,7 +209,7 @@ void Bodies::gate(Sample* arrived, Slot* returned, const Emit& to_decode, const 
   }
 }
 
-bool Bodies::decode(Sample* sample) {
+bool StageRunner::decode(Sample* sample) {
   const Serving serving(node(NodeId::decode));
   if (stop_.requested()) return true;  // dropped by the stages behind
   Outcome outcome = guarded(NodeId::decode, sample->ticket, [&] {
@@ -225,7 +225,7 @@ bool Bodies::decode(Sample* sample) {
   return false;
 }
 
-void Bodies::lane(Sample* sample) {
+void StageRunner::lane(Sample* sample) {
   const Serving serving(node(NodeId::lane));
   if (stop_.requested()) return;
   lane_account_.charge(options_.split.lane);
@@ -239,7 +239,7 @@ void Bodies::lane(Sample* sample) {
   node(NodeId::augment).arrive();
 }
 
-void Bodies::augment(Sample* sample) {
+void StageRunner::augment(Sample* sample) {
   const Serving serving(node(NodeId::augment));
   if (stop_.requested()) return;
   (void)guarded(NodeId::augment, sample->ticket,
@@ -247,7 +247,7 @@ void Bodies::augment(Sample* sample) {
   node(NodeId::collate).arrive();
 }
 
-Slot* Bodies::collate(Sample* sample) {
+Slot* StageRunner::collate(Sample* sample) {
   const Serving serving(node(NodeId::collate));
   if (stop_.requested()) return nullptr;
   Slot* slot = sample->slot;
@@ -257,7 +257,7 @@ Slot* Bodies::collate(Sample* sample) {
   return slot->fill_one() ? slot : nullptr;
 }
 
-void Bodies::step_over() {
+void StageRunner::step_over() {
   (void)checked(NodeId::step, "", [&] {
     stages_.step_over();
     return Status(Done{});
