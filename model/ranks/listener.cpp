@@ -81,7 +81,7 @@ Result<Listener> listen_on(const std::string& name, std::uint16_t port, Audience
     std::erase_if(all, loopback);
   }
   // The store listens on one address. Hosts that try both kinds find it on either, others know IPv4.
-  std::ranges::stable_partition(all, [](const addrinfo* at) { return at->ai_family == AF_INET; });
+  std::stable_partition(all.begin(), all.end(), [](const addrinfo* at) { return at->ai_family == AF_INET; });
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at : all) {
     const int descriptor = listen_at(*at);

@@ -1,6 +1,9 @@
 // What a crash of the machine leaves of a run's folder, at each moment at which it can come.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/files/line.hpp"
 #include "nodes/record/metrics.hpp"
 #include "run/train/records.hpp"
@@ -29,22 +32,21 @@ TEST_CASE("crash: a checkpoint is there at any moment, sound, and with the recor
     CAPTURE(links);
     const TemporaryFolder folder;
     fs::create_directory(folder / "checkpoints");
-    auto metrics = open_lines((folder / "metrics.jsonl").string());
-    REQUIRE(metrics);
-    const LineSink sink = lines_into(*metrics);
-    Keeper keeper(folder / "checkpoints", 1, "val/acc1", [&] { return (*metrics)->sync(); });
-    const auto save_one = [&](int step, const double* value) {
-      REQUIRE(sink(record(step)));
-      REQUIRE(keeper.save(content(step), step, value));
-      REQUIRE(keeper.wait());
+    const auto save = [&](const std::vector<std::pair<int, std::optional<double>>>& steps) {
+      auto metrics = open_lines((folder / "metrics.jsonl").string());
+      REQUIRE(metrics);
+      const LineSink sink = lines_into(*metrics);
+      Keeper keeper(folder / "checkpoints", 1, "val/acc1", [&] { return (*metrics)->sync(); });
+      for (const auto& [step, value] : steps) {
+        REQUIRE(sink(record(step)));
+        REQUIRE(keeper.save(content(step), step, value ? &*value : nullptr));
+        REQUIRE(keeper.wait());
+      }
     };
-    save_one(1, nullptr);
+    save({{1, {}}});
     CrashDisk disk(folder.path());
     disk.no_links = !links;
-    const double worse = 10, better = 20;
-    save_one(2, &worse);
-    save_one(3, nullptr);
-    save_one(4, &better);
+    save({{2, 10}, {3, {}}, {4, 20}});
     CHECK(disk.unsafe().empty());
     const std::vector<std::string> calls = disk.calls();
     const std::string publishes = links ? "rename checkpoints/epoch=2-val_acc1=10.00.ckpt.partial"
