@@ -88,7 +88,7 @@ class DataBenchmark {
       std::vector<std::thread> all;
       for (unsigned i = 0; i < threads_; ++i)
         all.emplace_back([&] {
-          FullDecoder decoder;
+          FullDecoder decoder(data_.plan.data.read);
           for (std::size_t at = next++; at < files_.size(); at = next++) bad += !decoder.decode(files_[at]);
         });
       for (std::thread& t : all) t.join();

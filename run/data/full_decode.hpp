@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "nodes/read.hpp"
 
 namespace sluice {
 
 class FullDecoder {  // one per thread
  public:
-  FullDecoder();
+  explicit FullDecoder(const ReadOptions& read);
   ~FullDecoder();
   FullDecoder(const FullDecoder&) = delete;
   FullDecoder& operator=(const FullDecoder&) = delete;
