@@ -12,8 +12,8 @@
 namespace sluice {
 
 struct SpawnOptions {
-  std::string program;  // a path; a name without "/" is looked for in PATH
-  std::vector<std::string> words;
+  std::string program = {};  // a path; a name without "/" is looked for in PATH
+  std::vector<std::string> words = {};
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; none: this process's own
 
   // Open file `here` is `there` in the child. One that keeps its number stays open although it is O_CLOEXEC.

@@ -84,7 +84,7 @@ class DataBenchmark {
     std::atomic<std::size_t> bad{0};
     const Round round = timed([&] {
       on_all_threads([&](const auto& next) {
-        FullDecoder decoder;
+        FullDecoder decoder(data_.plan.data.read);
         while (const auto at = next()) bad += !decoder.decode(train(), items_[*at]);
       });
     });

@@ -11,9 +11,10 @@ struct FullDecoder::State {
   JpegErrors errors{};
   JpegSource source{};
   std::vector<std::uint8_t> file, pixels;
+  ReadOptions read;
   Stop stop;
 
-  State() {
+  explicit State(const ReadOptions& options) : read(options) {
     install(info, errors);
     jpeg_create_decompress(&info);
     install(info, source);
@@ -42,7 +43,7 @@ struct FullDecoder::State {
   }
 };
 
-FullDecoder::FullDecoder() : state_(std::make_unique<State>()) {}
+FullDecoder::FullDecoder(const ReadOptions& read) : state_(std::make_unique<State>(read)) {}
 FullDecoder::~FullDecoder() = default;
 
 Status FullDecoder::decode(const Source& from, std::size_t item) {
@@ -54,7 +55,7 @@ Status FullDecoder::decode(const Source& from, std::size_t item) {
     where.push_back({s.file.data(), bytes});
     return true;
   };
-  const Outcome read = from.fetch(item, {}, place, s.stop);
+  const Outcome read = from.fetch(item, s.read, place, s.stop);
   if (read.kind != Outcome::Kind::done) return read.error;
   const std::span<const std::uint8_t> piece(s.file.data(), bytes);
   if (s.decode({&piece, 1})) return Done{};

@@ -11,7 +11,7 @@ namespace sluice {
 
 class FullDecoder {  // one per thread
  public:
-  FullDecoder();
+  explicit FullDecoder(const ReadOptions& read);
   ~FullDecoder();
   FullDecoder(const FullDecoder&) = delete;
   FullDecoder& operator=(const FullDecoder&) = delete;

@@ -26,6 +26,19 @@ constexpr std::size_t plenty = std::size_t{1} << 30;
 
 DecodeStreams streams(std::uint64_t index) { return {1, 0, index}; }
 
+const DecodeOptions usual = decode_options(224, 256);
+
+struct TestLimits {
+  std::size_t max_scratch = usual.max_scratch;
+  std::uint64_t max_pixels = usual.max_pixels;
+};
+DecodeOptions limited(const TestLimits& limits) {
+  DecodeOptions options = usual;
+  options.max_scratch = limits.max_scratch;
+  options.max_pixels = limits.max_pixels;
+  return options;
+}
+
 DecodeOutcome decode_with(JpegDecoder& decoder, const Bytes& jpeg, bool train, const DecodeOptions& options,
                           std::size_t allowed, Bytes& out) {
   const auto pieces = in_pieces(jpeg);
@@ -90,7 +103,8 @@ TEST_CASE("a sample depends on its own stream, not on the decoder's past") {
 TEST_CASE("a flat image keeps its colour through decoding and resampling") {
   JpegDecoder decoder;
   Bytes out;
-  REQUIRE(done(decode_with(decoder, make_jpeg({.size = {640, 480}, .flat = true}), true, {}, plenty, out)));
+  REQUIRE(
+      done(decode_with(decoder, make_jpeg({.size = {640, 480}, .flat = true}), true, usual, plenty, out)));
   for (const std::uint8_t byte : out) REQUIRE(byte == 90);
 }
 
@@ -101,13 +115,13 @@ TEST_CASE("bad images are errors of the decode stage, with the subject left to t
   truncated.resize(truncated.size() / 2);
   const Bytes png{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   for (const Bytes& bad : {Bytes{}, png, truncated}) {
-    const DecodeOutcome outcome = decode_with(decoder, bad, true, {}, plenty, out);
+    const DecodeOutcome outcome = decode_with(decoder, bad, true, usual, plenty, out);
     REQUIRE(std::holds_alternative<Error>(outcome));
     CHECK(std::get<Error>(outcome).stage == "decode");
     CHECK(std::get<Error>(outcome).subject.empty());
     CHECK(std::get<Error>(outcome).hint.find("data.exclude") != std::string::npos);
   }
-  CHECK(done(decode_with(decoder, make_jpeg({}), true, {}, plenty, out)));
+  CHECK(done(decode_with(decoder, make_jpeg({}), true, usual, plenty, out)));
 }
 
 TEST_CASE("100 megapixels, baseline, take little memory") {
@@ -115,7 +129,7 @@ TEST_CASE("100 megapixels, baseline, take little memory") {
   JpegDecoder decoder;
   Bytes out;
   const long before = peak_kib();
-  REQUIRE(done(decode_with(decoder, jpeg, false, {}, 4 << 20, out)));
+  REQUIRE(done(decode_with(decoder, jpeg, false, usual, 4 << 20, out)));
   CHECK(peak_kib() - before < 32 << 10);  // the image itself would be 300 MB
   CHECK(out[0] == 90);
 }
@@ -125,7 +139,8 @@ TEST_CASE("a progressive image beyond data.max_scratch is refused by its header"
   patch_size(jpeg, {8000, 5000});
   JpegDecoder decoder;
   Bytes out;
-  const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_scratch = 64 << 20}, plenty, out);
+  const DecodeOutcome outcome =
+      decode_with(decoder, jpeg, true, limited({.max_scratch = 64 << 20}), plenty, out);
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause ==
         "needs 115.3 MiB of scratch (progressive, 8000 x 5000), more than data.max_scratch");
@@ -136,8 +151,9 @@ TEST_CASE("an image beyond data.max_pixels is refused by its header, whatever it
   Bytes out;
   for (const bool progressive : {false, true}) {
     const Bytes jpeg = make_jpeg({.size = {300, 200}, .progressive = progressive});
-    CHECK(done(decode_with(decoder, jpeg, true, {.max_pixels = 60'000}, plenty, out)));
-    const DecodeOutcome outcome = decode_with(decoder, jpeg, true, {.max_pixels = 59'999}, plenty, out);
+    CHECK(done(decode_with(decoder, jpeg, true, limited({.max_pixels = 60'000}), plenty, out)));
+    const DecodeOutcome outcome =
+        decode_with(decoder, jpeg, true, limited({.max_pixels = 59'999}), plenty, out);
     REQUIRE(std::holds_alternative<Error>(outcome));
     CHECK(std::get<Error>(outcome).cause == "300 x 200 pixels, more than data.max_pixels (59999)");
     CHECK(std::ranges::all_of(out, [](std::uint8_t byte) { return byte == 0; }));
@@ -145,7 +161,7 @@ TEST_CASE("an image beyond data.max_pixels is refused by its header, whatever it
   // Before anything else is looked at: libjpeg itself would have other words for this one.
   Bytes vast = make_jpeg({});
   patch_size(vast, {65535, 65535});
-  const DecodeOutcome outcome = decode_with(decoder, vast, true, {}, plenty, out);
+  const DecodeOutcome outcome = decode_with(decoder, vast, true, usual, plenty, out);
   REQUIRE(std::holds_alternative<Error>(outcome));
   CHECK(std::get<Error>(outcome).cause == "65535 x 65535 pixels, more than data.max_pixels (178956970)");
 }
@@ -267,7 +283,7 @@ TEST_CASE("memory that the machine does not have is no fault of the image") {
     const rlimit little{most, most};
     setrlimit(RLIMIT_AS, &little);
     try {
-      _exit(done(decode_with(decoder, jpeg, true, {.max_scratch = plenty}, plenty, out)) ? 1 : 2);
+      _exit(done(decode_with(decoder, jpeg, true, limited({.max_scratch = plenty}), plenty, out)) ? 1 : 2);
     } catch (const std::bad_alloc&) {
       _exit(42);
     }
@@ -368,12 +384,19 @@ TEST_CASE("validation is exact whatever training does") {
   const Bytes jpeg = make_jpeg({.size = {300, 200}});
   JpegDecoder decoder;
   Bytes exact, fast;
-  REQUIRE(done(decode_with(decoder, jpeg, false, {.out = 32, .resize = 36}, plenty, exact)));
-  REQUIRE(done(
-      decode_with(decoder, jpeg, false, {.out = 32, .resize = 36, .flip = 1, .fast = true}, plenty, fast)));
+  const auto make = [&](bool train, const DecodeOptions& options, Bytes& out) {
+    REQUIRE(done(decode_with(decoder, jpeg, train, options, plenty, out)));
+  };
+  DecodeOptions options = decode_options(32, 36);
+  make(false, options, exact);
+  options.flip = 1;
+  options.fast = true;
+  make(false, options, fast);
   CHECK(exact == fast);
-  REQUIRE(done(decode_with(decoder, jpeg, true, {.out = 80, .resize = 90}, plenty, exact)));
-  REQUIRE(done(decode_with(decoder, jpeg, true, {.out = 80, .resize = 90, .fast = true}, plenty, fast)));
+  options = decode_options(80, 90);
+  make(true, options, exact);
+  options.fast = true;
+  make(true, options, fast);
   int worst = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) worst = std::max(worst, std::abs(exact[i] - fast[i]));
   CHECK(worst <= 1);
