@@ -5,7 +5,7 @@
 namespace sluice {
 
 bool CompletionTable::enter(Sample* sample) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (settled_) return false;
   hooks_.hold();
   entries_.push_back(sample);
@@ -13,7 +13,7 @@ bool CompletionTable::enter(Sample* sample) {
 }
 
 bool CompletionTable::claim(Sample* sample) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto at = std::find(entries_.begin(), entries_.end(), sample);
   if (at == entries_.end()) return false;
   *at = entries_.back();
@@ -29,7 +29,7 @@ void CompletionTable::hand_on(Sample* sample) {
 void CompletionTable::settle() {
   std::size_t open = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     settled_ = true;
     open = entries_.size();
     entries_.clear();
@@ -38,7 +38,7 @@ void CompletionTable::settle() {
 }
 
 std::size_t CompletionTable::size() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return entries_.size();
 }
 

@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "graph/memory/sample.hpp"
 
 namespace sluice {
@@ -30,9 +30,9 @@ class CompletionTable {
 
  private:
   Hooks hooks_;
-  mutable std::mutex mutex_;
-  std::vector<Sample*> entries_;  // in no order; as long as what is in flight
-  bool settled_ = false;
+  mutable Mutex mutex_;
+  std::vector<Sample*> entries_ GUARDED_BY(mutex_);  // in no order; as long as what is in flight
+  bool settled_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
 #include "graph/flow/requests.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <vector>
+
+#include "base/guarded.hpp"
 
 namespace sluice {
 
@@ -13,7 +13,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
   // Begins what may begin. One thread at a time, and never from within itself: a source that answers at once
   // would otherwise answer from within its own answer, deeper and deeper.
   void begin_waiting() {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     if (beginning) return;  // that thread looks again before it leaves
     beginning = true;
     while (!closed && !waiting.empty() && under_way < at_once) {
@@ -43,7 +43,7 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
       }
     }
     {
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       --under_way;
       back.notify_all();
     }
@@ -54,11 +54,11 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
 
   StageRunner& runner;
   CompletionTable table;
-  std::mutex mutex;
-  std::condition_variable back;
-  std::vector<Sample*> waiting;  // a heap, the oldest on top
-  unsigned under_way = 0, at_once = 0;
-  bool beginning = false, closed = false;
+  Mutex mutex;
+  Condition back;
+  std::vector<Sample*> waiting GUARDED_BY(mutex);  // a heap, the oldest on top
+  unsigned under_way GUARDED_BY(mutex) = 0, at_once GUARDED_BY(mutex) = 0;
+  bool beginning GUARDED_BY(mutex) = false, closed GUARDED_BY(mutex) = false;
 };
 
 Requests::Requests(StageRunner& runner, CompletionTable::Hooks hooks)
@@ -68,7 +68,7 @@ Requests::~Requests() { cancel(); }
 
 void Requests::resize(unsigned at_once) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->at_once = at_once;
   }
   state_->begin_waiting();
@@ -77,7 +77,7 @@ void Requests::resize(unsigned at_once) {
 void Requests::submit(Sample* sample) {
   if (!state_->table.enter(sample)) return;
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->waiting.push_back(sample);
     std::push_heap(state_->waiting.begin(), state_->waiting.end(), State::younger);
   }
@@ -86,7 +86,7 @@ void Requests::submit(Sample* sample) {
 
 void Requests::cancel() {
   {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     if (std::exchange(state_->closed, true)) return;
     state_->waiting.clear();
   }
@@ -95,9 +95,10 @@ void Requests::cancel() {
 }
 
 bool Requests::join(std::chrono::milliseconds patience) {
-  std::unique_lock lock(state_->mutex);
-  return state_->back.wait_for(lock, patience,
-                               [this] { return state_->under_way == 0 && !state_->beginning; });
+  const Lock lock(state_->mutex);
+  return state_->back.wait_for(state_->mutex, patience, [&state = *state_]() REQUIRES(state.mutex) {
+    return state.under_way == 0 && !state.beginning;
+  });
 }
 
 }  // namespace sluice

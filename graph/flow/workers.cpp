@@ -23,7 +23,7 @@ struct Workers::State {
       lock.unlock();
       work(sample);
       {
-        const std::lock_guard again(mutex);
+        const Lock again(mutex);
         --active;  // this thread comes back for what waits: nobody needs to be woken
       }
       if (table.claim(sample)) table.hand_on(sample);

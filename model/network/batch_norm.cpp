@@ -62,7 +62,7 @@ Statistics measure(const Rows& rows, std::int64_t count, const std::optional<at:
 
 enum class After { nothing, relu, sum_and_relu };
 
-struct Norm : torch::autograd::Function<Norm> {
+struct NormFunction : torch::autograd::Function<NormFunction> {
   // `other` is added before the relu, where there is one.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& images,
                             const at::Tensor& weight, const at::Tensor& bias,
@@ -146,8 +146,8 @@ at::Tensor apply(torch::nn::BatchNorm2d& norm, const at::Tensor& images,
     norm->num_batches_tracked.add_(1);
     mean = norm->running_mean, var = norm->running_var;
   }
-  return Norm::apply(images, norm->weight, norm->bias, other, mean, var, norm->options.momentum().value(),
-                     norm->options.eps(), relu);
+  return NormFunction::apply(images, norm->weight, norm->bias, other, mean, var,
+                             norm->options.momentum().value(), norm->options.eps(), relu);
 }
 
 // Batches are counted in their first run only.

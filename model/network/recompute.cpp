@@ -33,8 +33,8 @@ class SecondRun {
   bool was_on_;
 };
 
-struct Held : torch::CustomClassHolder {
-  explicit Held(Part p) : part(std::move(p)) {}
+struct HeldPart : torch::CustomClassHolder {
+  explicit HeldPart(Part p) : part(std::move(p)) {}
   Part part;
 };
 
@@ -47,7 +47,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     context->saved_data["autocast"] = at::autocast::is_autocast_enabled(type);
     context->saved_data["dtype"] = static_cast<std::int64_t>(at::autocast::get_autocast_dtype(type));
     context->saved_data["input"] = input.requires_grad();
-    context->saved_data["part"] = at::IValue::make_capsule(c10::make_intrusive<Held>(*part));
+    context->saved_data["part"] = at::IValue::make_capsule(c10::make_intrusive<HeldPart>(*part));
     variable_list kept{input};
     kept.insert(kept.end(), parameters.begin(), parameters.end());
     context->save_for_backward(std::move(kept));
@@ -59,7 +59,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     const bool through = context->saved_data["input"].toBool();
     of[0] = of[0].detach();
     of[0].requires_grad_(through);
-    const auto held = c10::static_intrusive_pointer_cast<Held>(context->saved_data["part"].toCapsule());
+    const auto held = c10::static_intrusive_pointer_cast<HeldPart>(context->saved_data["part"].toCapsule());
     at::Tensor out;
     {
       const SecondRun run(of[0].device().type(), context->saved_data["autocast"].toBool(),

@@ -11,8 +11,8 @@ namespace sluice {
 namespace {
 
 // What autograd can hold on to until the backward pass.
-struct Held : torch::CustomClassHolder {
-  explicit Held(std::shared_ptr<const SumOverRanks> f) : sum(std::move(f)) {}
+struct HeldSum : torch::CustomClassHolder {
+  explicit HeldSum(std::shared_ptr<const SumOverRanks> f) : sum(std::move(f)) {}
   std::shared_ptr<const SumOverRanks> sum;
 };
 
@@ -84,7 +84,7 @@ struct SyncNorm : torch::autograd::Function<SyncNorm> {
     const at::Tensor mean = s.mean.to(weight.scalar_type()), var = s.var.to(weight.scalar_type());
     const at::Tensor inverse = (s.var + eps).rsqrt().to(weight.scalar_type());
     context->save_for_backward({images, weight, mean, inverse, s.count});
-    context->saved_data["sum"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(norm->sum));
+    context->saved_data["sum"] = c10::IValue::make_capsule(c10::make_intrusive<HeldSum>(norm->sum));
     return std::get<0>(at::native_batch_norm(images, weight, bias, mean, var, false, 0.0, eps));
   }
 
@@ -92,7 +92,7 @@ struct SyncNorm : torch::autograd::Function<SyncNorm> {
                                                  const torch::autograd::variable_list& gradients) {
     const auto saved = context->get_saved_variables();
     const auto held = context->saved_data["sum"].toCapsule();
-    const auto& sum = *static_cast<const Held&>(*held).sum;
+    const auto& sum = *static_cast<const HeldSum&>(*held).sum;
     const auto memory = saved[0].suggest_memory_format();
     const Gradients g = differentiate(gradients[0].contiguous(memory),
                                       {saved[0], saved[1], saved[2], saved[3], saved[4]}, sum);

@@ -1,7 +1,7 @@
 #include "nodes/source/source.hpp"
 
-#include <condition_variable>
-#include <mutex>
+#include "base/guarded.hpp"
+#include "graph/figures/nodes.hpp"
 
 namespace sluice {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 // What a waiting caller and the answer to it share.
 struct Answer {
   PlaceFile place;
-  std::mutex mutex = {};
-  std::condition_variable changed = {};
-  std::optional<Outcome> outcome = {};
+  Mutex mutex = {};
+  Condition changed = {};
+  std::optional<Outcome> outcome GUARDED_BY(mutex) = {};
 };
 
 class Awaited : public Delivery {
@@ -25,7 +25,7 @@ class Awaited : public Delivery {
   bool place(std::size_t bytes, std::vector<iovec>& where) override { return answer_->place(bytes, where); }
   void done(Outcome outcome) override {
     Answer& answer = *std::exchange(answer_, nullptr);
-    const std::lock_guard lock(answer.mutex);
+    const Lock lock(answer.mutex);
     answer.outcome = std::move(outcome);
     answer.changed
         .notify_all();  // with the lock held: the caller leaves, and its answer goes, once it is free
@@ -41,8 +41,8 @@ Outcome CompletingSource::fetch(std::size_t index, const ReadOptions& options, P
                                 const Stop& stop) const {
   Answer answer{place};
   begin(index, options, std::make_unique<Awaited>(answer), stop);
-  std::unique_lock lock(answer.mutex);
-  answer.changed.wait(lock, [&] { return answer.outcome.has_value(); });
+  const Lock lock(answer.mutex);
+  answer.changed.wait(answer.mutex, [&]() REQUIRES(answer.mutex) { return answer.outcome.has_value(); });
   return std::move(*answer.outcome);
 }
 
