@@ -177,14 +177,14 @@ class DataBenchmark {
   std::uint64_t bad_ = 0;
 };
 
-struct Measured {
+struct DataFigures {
   double full = 0, path = 0, ratio = 0;  // images/s, and the median of the rounds' ratios
   double full_cpu_ms = 0;                // of an image, all threads together
   CpuParts cpu;
   PixelDifference pixels;
 };
 
-std::variant<Ending, Measured> measure(DataBenchmark& bench, int rounds) {
+std::variant<Ending, DataFigures> measure(DataBenchmark& bench, int rounds) {
   std::vector<double> full, path, ratio, full_cpu;
   std::vector<CpuRound> cpu;
   const double images = static_cast<double>(bench.images());
@@ -200,14 +200,14 @@ std::variant<Ending, Measured> measure(DataBenchmark& bench, int rounds) {
     full_cpu.push_back(1e3 * a.cpu / images);
     cpu.push_back(bench.with_parts(b));
   }
-  return Measured{median(full),     median(path),   median(ratio),
+  return DataFigures{median(full),     median(path),   median(ratio),
                   median(full_cpu), cpu_parts(cpu), bench.difference()};
 }
 
 // Of a difference that is within noise there is nothing to tell.
 nlohmann::ordered_json part_json(double ms) { return ms > 0 ? nlohmann::ordered_json(ms) : nullptr; }
 
-void print(const Measured& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads, bool json) {
+void print(const DataFigures& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads, bool json) {
   const std::size_t rss = static_cast<std::size_t>(usage().ru_maxrss) * 1024;
   if (json) {
     std::cout << nlohmann::ordered_json{{"images_per_s", m.path},
@@ -274,9 +274,9 @@ static int bench_data_command(ConfigArguments arguments, const DataBench& asked)
   keep_to(threads);
   const std::uint64_t each = data->plan.pipeline.batch;
   DataBenchmark bench(*data, threads, std::max<std::uint64_t>((asked.images + each - 1) / each, 1));
-  const std::variant<Ending, Measured> measured = measure(bench, asked.rounds);
+  const std::variant<Ending, DataFigures> measured = measure(bench, asked.rounds);
   if (const Ending* ending = std::get_if<Ending>(&measured)) return told(*ending);
-  print(std::get<Measured>(measured), bench, *data, threads, asked.json);
+  print(std::get<DataFigures>(measured), bench, *data, threads, asked.json);
   return exit_done;
 }
 

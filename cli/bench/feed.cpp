@@ -96,7 +96,7 @@ Stages with_cached_batches(Stages stages, std::uint64_t filled) {
   return stages;
 }
 
-struct Measured {
+struct FeedFigures {
   Ending ending;
   bool whole = false;  // lasted to its end
   GraphFigures part;   // after the warm-up
@@ -104,8 +104,8 @@ struct Measured {
   std::size_t peak_ledger = 0, idle_rss = 0, peak_rss = 0;
 };
 
-Measured measure(const DataOnly& feed, const FeedBench& bench) {
-  Measured m;
+FeedFigures measure(const DataOnly& feed, const FeedBench& bench) {
+  FeedFigures m;
   m.idle_rss = resident_bytes();
   Consumer consumer(bench.rate);
   std::optional<Session> session;
@@ -156,7 +156,7 @@ Measured measure(const DataOnly& feed, const FeedBench& bench) {
   return m;
 }
 
-void print(const DataOnly& feed, const FeedBench& bench, const Measured& m) {
+void print(const DataOnly& feed, const FeedBench& bench, const FeedFigures& m) {
   const Diagnosis diagnosis = diagnose(m.part);
   const PipelineOptions& o = feed.plan.pipeline;
   const unsigned read_threads = m.part.node(NodeId::read).concurrency;
@@ -209,7 +209,7 @@ static int bench_feed_command(ConfigArguments arguments, const FeedBench& bench)
     complain(feed.error());
     return exit_usage;
   }
-  const Measured m = measure(*feed, bench);
+  const FeedFigures m = measure(*feed, bench);
   if (m.ending.well() && m.whole) print(*feed, bench, m);
   return told(m.ending);
 }
@@ -223,7 +223,7 @@ Run add_bench_feed(Options& to) {
   number("--rate", asked->rate, "Images/s that the consumer takes; 0: as fast as they come", 0, 1e9);
   number("--latency", asked->storage.latency_ms, "Milliseconds added to each file", 0, 1e6);
   number("--bandwidth", asked->storage.megabytes_per_s, "MB/s of all reads together; 0: as it is", 0, 1e9);
-  number("--seconds", asked->seconds, "Measured", 0.1, 1e6);
+  number("--seconds", asked->seconds, "FeedFigures", 0.1, 1e6);
   number("--warmup", asked->warmup, "Seconds before, which do not count", 0, 1e6);
   to.flag("--headspace", asked->headspace, "Give the first batches again and again instead");
   to.json(asked->json, "Print one JSON object");

@@ -47,7 +47,7 @@ struct Noise {
   SampleLayout sample;
 };
 
-struct Measured {
+struct StepFigures {
   std::vector<double> ms;    // of each step, sorted
   double faults = 0;         // page faults per step
   std::size_t peak_rss = 0;  // of the process
@@ -78,7 +78,7 @@ Result<double> time_step(Step& step, Upload& upload, const Noise& noise, int bat
   return ms;
 }
 
-Result<Measured> measure(const StepOptions& options, const StepBench& bench) {
+Result<StepFigures> measure(const StepOptions& options, const StepBench& bench) {
   Result<Step> step = Step::create(options);
   if (!step) return step.error();
   const auto device = open_device(options.device);
@@ -86,7 +86,7 @@ Result<Measured> measure(const StepOptions& options, const StepBench& bench) {
   Result<Upload> upload = Upload::create(*device, {options.batch, options.task.sample, 2});
   if (!upload) return upload.error();
   const Noise noise(options);
-  Measured measured;
+  StepFigures measured;
   long before = 0;
   for (int i = 0; i < bench.warm + bench.steps; ++i) {
     if (i == bench.warm) before = usage().ru_minflt;
@@ -101,7 +101,7 @@ Result<Measured> measure(const StepOptions& options, const StepBench& bench) {
   return measured;
 }
 
-void print(const StepOptions& o, const StepBench& bench, const Measured& m) {
+void print(const StepOptions& o, const StepBench& bench, const StepFigures& m) {
   const double images = 1000.0 * o.batch * o.accumulate / m.median();
   if (bench.json) {
     std::cout << nlohmann::ordered_json{{"arch", o.arch},
@@ -156,7 +156,7 @@ static int bench_step_command(const ConfigArguments& arguments, const StepBench&
     return exit_usage;
   }
   const StepOptions options = step_options(*config, classes, *device, plan->torch_threads);
-  Result<Measured> measured = Error{};
+  Result<StepFigures> measured = Error{};
   std::thread([&] { measured = measure(options, bench); }).join();  // as in a run: a thread of its own
   if (!measured) {
     complain(measured.error());

@@ -1,9 +1,10 @@
 #include "graph/figures/diagnosis.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 
 #include "base/text.hpp"
 #include "graph/figures/load.hpp"
@@ -14,13 +15,6 @@ namespace {
 // What a file takes of read-ahead when none has been read yet.
 constexpr double usual_file = 110e3;
 
-template <class... Values>
-std::string print(const char* format, Values... values) {
-  char text[500];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 double milliseconds(Nanoseconds time) { return static_cast<double>(time) / 1e6; }
 std::string readable(double bytes) { return readable_bytes(static_cast<std::size_t>(bytes)); }
 // Of what somebody is to set: a round number.
@@ -28,7 +22,7 @@ double round_up(double number) {
   return static_cast<double>(std::bit_ceil(static_cast<std::size_t>(std::ceil(std::max(number, 1.0)))));
 }
 std::string device(const Load& l) {
-  return print("device waited %.0f %% of the time", 100 * l.device_waited);
+  return fmt::format("device waited {:.0f} % of the time", 100 * l.device_waited);
 }
 
 Diagnosis bound_by(const char* what, const std::string& why) {
@@ -38,24 +32,24 @@ Diagnosis bound_by(NodeId id, const std::string& why) { return bound_by(name_of(
 
 Diagnosis by_bandwidth(const Load& l) {
   return bound_by(NodeId::read,
-                  print("(storage gives %.1f MB/s, %.0f in flight share it, %s): more reads at "
-                        "once would not help; copy the data to a faster disk, or store smaller files",
-                        l.bytes_per_s / 1e6, l.reads, device(l).c_str()));
+                  fmt::format("(storage gives {:.1f} MB/s, {:.0f} in flight share it, {}): more reads at "
+                              "once would not help; copy the data to a faster disk, or store smaller files",
+                              l.bytes_per_s / 1e6, l.reads, device(l)));
 }
 
 std::string found_at_storage(const GraphFigures& p, const Load& l) {
   // The mean, as Little's law has it; the median if none has ended.
   const double ms = l.read_seconds > 0 ? 1e3 * l.read_seconds : milliseconds(p.node(NodeId::read).p50);
-  return print("storage %.3g ms a file, %.0f in flight, %s", ms, l.reads, device(l).c_str());
+  return fmt::format("storage {:.3g} ms a file, {:.0f} in flight, {}", ms, l.reads, device(l));
 }
 
 // What the run is about to do needs no advice.
 Diagnosis by_itself(const GraphFigures& p, const Load& l, const char* what, std::size_t now,
                     std::size_t most) {
   return bound_by(NodeId::read,
-                  print("(%s): the run raises its %s by itself, %zu now and %zu at most; copy the "
-                        "data to local disk if that is not enough",
-                        found_at_storage(p, l).c_str(), what, now, most));
+                  fmt::format("({}): the run raises its {} by itself, {} now and {} at most; copy the "
+                              "data to local disk if that is not enough",
+                              found_at_storage(p, l), what, now, most));
 }
 
 double read_ahead(const GraphFigures& p) {
@@ -76,15 +70,17 @@ Diagnosis by_credit(const GraphFigures& p, const Load& l) {
                          static_cast<double>(p.unused);
   const bool fits = wanted * file <= static_cast<double>(p.read_ahead_bytes + p.unused);
   if (p.budget > 0 && missing > 0 && (!fits || wanted <= limit))
-    return bound_by("budget", print("(read-ahead holds %s and was full %.0f %% of the time, %s): raise "
-                                    "budget.ram by %s for %.0f reads at once, or copy the data to local disk",
-                                    readable_bytes(p.read_ahead_bytes).c_str(), 100 * l.no_credit,
-                                    found_at_storage(p, l).c_str(), readable(missing).c_str(), wanted));
+    return bound_by("budget",
+                    fmt::format("(read-ahead holds {} and was full {:.0f} % of the time, {}): raise "
+                                "budget.ram by {} for {:.0f} reads at once, or copy the data to local disk",
+                                readable_bytes(p.read_ahead_bytes), 100 * l.no_credit, found_at_storage(p, l),
+                                readable(missing), wanted));
   const double files = std::max(wanted, round_up(more_reads(l, limit)));
-  return bound_by(NodeId::read,
-                  print("(%s): raise pipeline.read_ahead to %.0f (needs %s of budget) or copy the data "
-                        "to local disk",
-                        found_at_storage(p, l).c_str(), files, readable(files * file).c_str()));
+  return bound_by(
+      NodeId::read,
+      fmt::format("({}): raise pipeline.read_ahead to {:.0f} (needs {} of budget) or copy the data "
+                  "to local disk",
+                  found_at_storage(p, l), files, readable(files * file)));
 }
 
 // Each read takes long, and all threads are at it.
@@ -94,11 +90,11 @@ Diagnosis by_threads(const GraphFigures& p, const Load& l) {
   const double wanted = round_up(more_reads(l, threads)), limit = read_ahead(p);
   // Threads that size themselves go as far as read-ahead lets them.
   if (p.sizes_threads && wanted > limit && p.most.read_threads >= p.most.read_ahead) return by_credit(p, l);
-  const std::string ahead = print(" and pipeline.read_ahead to %.0f (needs %s of budget)", wanted,
-                                  readable(wanted * file_bytes(p)).c_str());
+  const std::string ahead = fmt::format(" and pipeline.read_ahead to {:.0f} (needs {} of budget)", wanted,
+                                        readable(wanted * file_bytes(p)));
   return bound_by(NodeId::read,
-                  print("(%s): raise pipeline.read_threads to %.0f%s or copy the data to local disk",
-                        found_at_storage(p, l).c_str(), wanted, wanted > limit ? ahead.c_str() : ""));
+                  fmt::format("({}): raise pipeline.read_threads to {:.0f}{} or copy the data to local disk",
+                              found_at_storage(p, l), wanted, wanted > limit ? ahead : ""));
 }
 
 // Whether more reads at once would help is known where they were tried. Where the run will try them by itself
@@ -112,39 +108,41 @@ Diagnosis by_cores(const GraphFigures& p, const Load& l) {
   const bool decode = p.node(NodeId::decode).busy >= p.node(NodeId::augment).busy;
   const NodeFigures& n = p.node(decode ? NodeId::decode : NodeId::augment);
   const unsigned threads = p.node(NodeId::decode).concurrency;
-  return bound_by(n.id,
-                  print("(%.3g ms an image, %u at a time, %s): raise pipeline.decode_threads above %u if "
-                        "there are idle cores%s",
-                        milliseconds(n.p50), threads, device(l).c_str(), threads,
+  return bound_by(
+      n.id, fmt::format("({:.3g} ms an image, {} at a time, {}): raise pipeline.decode_threads above {} if "
+                        "there are idle cores{}",
+                        milliseconds(n.p50), threads, device(l), threads,
                         decode ? ", lower data.image_size or store smaller images"
                                : ", or set augment.policy to \"none\""));
 }
 
 Diagnosis by_slots(const GraphFigures& p, const Load& l) {
   const std::string found =
-      print("all %u batch slots in use %.0f %% of the time, %s", p.slots, 100 * l.no_slot, device(l).c_str());
+      fmt::format("all {} batch slots in use {:.0f} % of the time, {}", p.slots, 100 * l.no_slot, device(l));
   const std::string each = readable_bytes(p.slot_bytes);
   if (p.slots < p.most.slots)
-    return bound_by("budget", print("(%s): the run takes more of them by itself, %u at most", found.c_str(),
-                                    p.most.slots));
+    return bound_by(
+        "budget", fmt::format("({}): the run takes more of them by itself, {} at most", found, p.most.slots));
   if (p.unused >= p.slot_bytes)
-    return bound_by("budget", print("(%s): raise pipeline.prefetch to %u (needs %s of budget)", found.c_str(),
-                                    p.slots + 1, each.c_str()));
-  return bound_by("budget", print("(%s): raise budget.ram by %s for each batch more, or lower "
-                                  "train.batch",
-                                  found.c_str(), each.c_str()));
+    return bound_by("budget", fmt::format("({}): raise pipeline.prefetch to {} (needs {} of budget)", found,
+                                          p.slots + 1, each));
+  return bound_by("budget", fmt::format("({}): raise budget.ram by {} for each batch more, or lower "
+                                        "train.batch",
+                                        found, each));
 }
 
 Diagnosis by_lane(const GraphFigures& p, const Load& l) {
-  return bound_by(NodeId::lane, print("(%.3g ms an image, one at a time, %s): many files are bad, "
-                                      "larger than a ticket's grant or progressive; see quarantine.jsonl",
-                                      milliseconds(p.node(NodeId::lane).p50), device(l).c_str()));
+  return bound_by(NodeId::lane,
+                  fmt::format("({:.3g} ms an image, one at a time, {}): many files are bad, "
+                              "larger than a ticket's grant or progressive; see quarantine.jsonl",
+                              milliseconds(p.node(NodeId::lane).p50), device(l)));
 }
 
 Diagnosis by_upload(const GraphFigures& p, const Load& l) {
-  return bound_by(NodeId::upload, print("(%.3g ms a batch, %s): lower train.batch or data.image_size, or "
-                                        "look at the link to the device",
-                                        milliseconds(p.node(NodeId::upload).p50), device(l).c_str()));
+  return bound_by(NodeId::upload,
+                  fmt::format("({:.3g} ms a batch, {}): lower train.batch or data.image_size, or "
+                              "look at the link to the device",
+                              milliseconds(p.node(NodeId::upload).p50), device(l)));
 }
 
 // The device waits for data.
@@ -166,10 +164,11 @@ Diagnosis by_data(const GraphFigures& p, const Load& l) {
   const bool waits_for_storage = l.reads > 0.5 * std::max(l.admitted, 1.0);
   if (credit_binds(l) && waits_for_storage) return by_storage(p) ? by_bandwidth(l) : by_credit(p, l);
   if (slots_bind(l)) return by_slots(p, l);
-  return bound_by("nothing",
-                  print("in particular (%s; read busy %.0f %%, decode and augment %.0f %%): the run is "
-                        "short or the cores are shared",
-                        device(l).c_str(), 100 * l.readers_busy, 100 * l.cores_busy));
+  return bound_by(
+      "nothing",
+      fmt::format("in particular ({}; read busy {:.0f} %, decode and augment {:.0f} %): the run is "
+                  "short or the cores are shared",
+                  device(l), 100 * l.readers_busy, 100 * l.cores_busy));
 }
 
 }  // namespace
@@ -180,19 +179,20 @@ Diagnosis diagnose(const GraphFigures& p) {
     return {"start-up", "bound by start-up: no batch went through step"};
   const Load l = load_of(p);
   if (l.no_record > starving && l.no_record > l.device_waited)
-    return bound_by(NodeId::log, print("(step waited %.0f %% of the time for a full record queue): write "
-                                       "log.dir to a faster disk or raise log.every",
-                                       100 * l.no_record));
+    return bound_by(NodeId::log,
+                    fmt::format("(step waited {:.0f} % of the time for a full record queue): write "
+                                "log.dir to a faster disk or raise log.every",
+                                100 * l.no_record));
   if (l.device_waited <= starving)
-    return bound_by(NodeId::step, print("(device busy %.0f %% of the time, %.1f ms a batch): the data path "
-                                        "keeps up; only a faster device or a smaller model helps",
-                                        100 * (1 - l.device_waited), milliseconds(step.p50)));
+    return bound_by(NodeId::step,
+                    fmt::format("(device busy {:.0f} % of the time, {:.1f} ms a batch): the data path "
+                                "keeps up; only a faster device or a smaller model helps",
+                                100 * (1 - l.device_waited), milliseconds(step.p50)));
   if (read.items == 0 && read.active > 0)
-    return bound_by(
-        NodeId::read,
-        print("(no file came back in %.3g s, %lld in flight, %s): check the mount or the "
-              "disk",
-              static_cast<double>(p.elapsed) * 1e-9, static_cast<long long>(read.active), device(l).c_str()));
+    return bound_by(NodeId::read,
+                    fmt::format("(no file came back in {:.3g} s, {} in flight, {}): check the mount or the "
+                                "disk",
+                                static_cast<double>(p.elapsed) * 1e-9, read.active, device(l)));
   return by_data(p, l);
 }
 

@@ -1,7 +1,8 @@
 #include "graph/figures/dot.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -22,28 +23,21 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-template <class... Values>
-std::string print(const char* format, Values... values) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 std::string duration(Nanoseconds ns) {
-  if (ns < 1'000'000) return print("%.0f \u00b5s", static_cast<double>(ns) / 1e3);
-  if (ns < 1'000'000'000) return print("%.1f ms", static_cast<double>(ns) / 1e6);
-  return print("%.2f s", static_cast<double>(ns) / 1e9);
+  if (ns < 1'000'000) return fmt::format("{:.0f} \u00b5s", static_cast<double>(ns) / 1e3);
+  if (ns < 1'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
+  return fmt::format("{:.2f} s", static_cast<double>(ns) / 1e9);
 }
 
 std::string node_label(const NodeFigures& n, Nanoseconds elapsed) {
-  std::string label = name_of(n.id) + (n.concurrency > 1 ? print(" \u00d7%u", n.concurrency) : "");
+  std::string label = name_of(n.id) + (n.concurrency > 1 ? fmt::format(" \u00d7{}", n.concurrency) : "");
   if (elapsed <= 0) return label;
   const double all = std::max(static_cast<double>(n.available), 1.0);
-  label += print("\n%llu items, %lld queued", static_cast<unsigned long long>(n.items),
-                 static_cast<long long>(n.queued));
-  label += print("\nbusy %.0f %%, idle %.0f %%", 100 * static_cast<double>(n.busy) / all,
-                 100 * static_cast<double>(n.wait_input) / all);
-  if (n.wait_bound > 0) label += print(", held up %.0f %%", 100 * static_cast<double>(n.wait_bound) / all);
+  label += fmt::format("\n{} items, {} queued", n.items, n.queued);
+  label += fmt::format("\nbusy {:.0f} %, idle {:.0f} %", 100 * static_cast<double>(n.busy) / all,
+                       100 * static_cast<double>(n.wait_input) / all);
+  if (n.wait_bound > 0)
+    label += fmt::format(", held up {:.0f} %", 100 * static_cast<double>(n.wait_bound) / all);
   if (n.items > 0) label += "\nP50 " + duration(n.p50) + ", P99 " + duration(n.p99);
   return label;
 }
@@ -51,7 +45,7 @@ std::string node_label(const NodeFigures& n, Nanoseconds elapsed) {
 // Grey while empty, then green over yellow to red when full.
 std::string colour(double full) {
   if (full <= 0.01) return "#9aa5b1";
-  return print("%.3f 0.85 0.80", 0.33 * (1 - std::clamp(full, 0.0, 1.0)));
+  return fmt::format("{:.3f} 0.85 0.80", 0.33 * (1 - std::clamp(full, 0.0, 1.0)));
 }
 
 }  // namespace
@@ -60,8 +54,8 @@ std::string to_dot(const GraphFigures& p, const std::string& title) {
   std::string heading = printable(title);
   if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
   if (p.elapsed > 0)
-    heading += print(", ledger now %s, peak %s\nafter %s", readable_bytes(p.ledger_held).c_str(),
-                     readable_bytes(p.ledger_peak).c_str(), duration(p.elapsed).c_str());
+    heading += fmt::format(", ledger now {}, peak {}\nafter {}", readable_bytes(p.ledger_held),
+                           readable_bytes(p.ledger_peak), duration(p.elapsed));
   std::string out =
       "digraph sluice {\n  rankdir=LR;\n  labelloc=t;\n  fontname=\"Helvetica\";\n  label=" +
       quoted(heading) +
@@ -74,9 +68,9 @@ std::string to_dot(const GraphFigures& p, const std::string& title) {
     const EdgeFigures& e = p.edges[i];
     out += "  " + quoted(name_of(spec.from)) + " -> " + quoted(name_of(spec.to)) + " [label=";
     const bool live = p.elapsed > 0 && e.limit > 0;
-    out += quoted(
-        live ? e.bound + print("\n%.0f %% full, now %.0f %%", 100 * e.mean / e.limit, 100 * e.used / e.limit)
-             : e.bound);
+    out += quoted(live ? e.bound + fmt::format("\n{:.0f} % full, now {:.0f} %", 100 * e.mean / e.limit,
+                                               100 * e.used / e.limit)
+                       : e.bound);
     if (spec.carrier == Carrier::feedback)
       out += ", style=dashed, color=\"#9aa5b1\", fontcolor=\"#616e7c\", constraint=false";
     else if (live)

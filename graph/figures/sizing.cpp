@@ -1,8 +1,9 @@
 #include "graph/figures/sizing.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 namespace sluice {
@@ -13,13 +14,6 @@ constexpr int retry_looks = 120;  // before more reads are tried again where the
 constexpr Nanoseconds longest_look = 30'000'000'000;  // between two, however slow storage is
 constexpr double least_gain = 0.3;  // of what more reads would bring if nothing else held them up
 
-template <class... Values>
-std::string print(const char* format, Values... values) {
-  char text[240];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 // One batch in use, one being filled, and as many more as the device may take in a burst after a long step.
 unsigned enough_slots(const Load& l) {
   if (l.step_worst < 0.005) return 2;  // so short that it is not the device's doing
@@ -27,8 +21,8 @@ unsigned enough_slots(const Load& l) {
 }
 
 std::string why(const Load& l) {
-  return print("(a file takes %.3g ms, device waited %.1f %% of the time)", 1e3 * l.read_seconds,
-               100 * l.device_waited);
+  return fmt::format("(a file takes {:.3g} ms, device waited {:.1f} % of the time)", 1e3 * l.read_seconds,
+                     100 * l.device_waited);
 }
 
 }  // namespace
@@ -72,9 +66,9 @@ void Sizing::judge_trial(const Load& l, std::vector<std::string>& told) {
   if (gained || !judgeable) return;
   more_helps_ = false;
   until_retry_ = retry_looks;
-  told.push_back(
-      print("auto: read threads %u -> %u: more at once brought no more (%.1f MB/s, before %.1f MB/s)",
-            now_.read_threads, t.before, l.bytes_per_s / 1e6, t.bytes_per_s / 1e6));
+  told.push_back(fmt::format(
+      "auto: read threads {} -> {}: more at once brought no more ({:.1f} MB/s, before {:.1f} MB/s)",
+      now_.read_threads, t.before, l.bytes_per_s / 1e6, t.bytes_per_s / 1e6));
   now_.read_threads = t.before;
 }
 
@@ -86,7 +80,7 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
     const double wanted = std::min(more_reads(l, n), 4 * n);
     const auto to =
         static_cast<unsigned>(std::min(std::ceil(wanted), static_cast<double>(o_.most.read_threads)));
-    told.push_back(print("auto: read threads %u -> %u %s", now_.read_threads, to, why(l).c_str()));
+    told.push_back(fmt::format("auto: read threads {} -> {} {}", now_.read_threads, to, why(l)));
     trial_ = Trial{now_.read_threads, l.bytes_per_s, 2};
     if (waits) floor_.read_threads = std::max(floor_.read_threads, std::min(to, now_.read_threads + 1));
     now_.read_threads = to;
@@ -96,7 +90,7 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
   if (now_.read_ahead < o_.most.read_ahead && (ahead_binds || now_.read_ahead < for_threads)) {
     const std::size_t to = std::min(
         std::max(ahead_binds ? 2 * now_.read_ahead : now_.read_ahead, for_threads), o_.most.read_ahead);
-    told.push_back(print("auto: read-ahead %zu -> %zu files %s", now_.read_ahead, to, why(l).c_str()));
+    told.push_back(fmt::format("auto: read-ahead {} -> {} files {}", now_.read_ahead, to, why(l)));
     if (ahead_binds) floor_.read_ahead = std::max(floor_.read_ahead, to);
     now_.read_ahead = to;
   }
@@ -104,9 +98,9 @@ void Sizing::raise(const Load& l, std::vector<std::string>& told) {
   const unsigned wanted = std::max(enough_slots(l), now_.slots + (more_slots ? 1 : 0));
   if (const unsigned to = std::min(wanted, o_.most.slots); to > now_.slots) {
     told.push_back(
-        print("auto: batch slots %u -> %u (a batch takes %.3g ms, at worst %.3g ms; device waited "
-              "%.1f %% of the time)",
-              now_.slots, to, 1e3 * l.step_usual, 1e3 * l.step_worst, 100 * l.device_waited));
+        fmt::format("auto: batch slots {} -> {} (a batch takes {:.3g} ms, at worst {:.3g} ms; device waited "
+                    "{:.1f} % of the time)",
+                    now_.slots, to, 1e3 * l.step_usual, 1e3 * l.step_worst, 100 * l.device_waited));
     if (more_slots) floor_.slots = std::max(floor_.slots, to);
     now_.slots = to;
   }
@@ -122,13 +116,13 @@ void Sizing::lower(const Load& l, std::vector<std::string>& told) {
                                       floor_.read_ahead, o_.least.read_ahead, 2 * std::size_t{threads}});
   const unsigned slots = std::max({enough_slots(l), now_.slots - 1, floor_.slots, o_.least.slots});
   if (l.readers_busy < 0.25 && threads < now_.read_threads) {
-    told.push_back(print("auto: read threads %u -> %u %s", now_.read_threads, threads, why(l).c_str()));
+    told.push_back(fmt::format("auto: read threads {} -> {} {}", now_.read_threads, threads, why(l)));
     now_.read_threads = threads;
   } else if (ahead < now_.read_ahead) {
-    told.push_back(print("auto: read-ahead %zu -> %zu files %s", now_.read_ahead, ahead, why(l).c_str()));
+    told.push_back(fmt::format("auto: read-ahead {} -> {} files {}", now_.read_ahead, ahead, why(l)));
     now_.read_ahead = ahead;
   } else if (slots < now_.slots) {
-    told.push_back(print("auto: batch slots %u -> %u", now_.slots, slots));
+    told.push_back(fmt::format("auto: batch slots {} -> {}", now_.slots, slots));
     now_.slots = slots;
   }
 }

@@ -181,12 +181,12 @@ Status check(const SynthOptions& o) {
   return Done{};
 }
 
-enum class Found { nothing, same, other };
+enum class FoundTree { nothing, same, other };
 
-Found look(const fs::path& dir, const std::string& wanted) {
+FoundTree look(const fs::path& dir, const std::string& wanted) {
   std::error_code ignored;
-  if (!fs::exists(dir, ignored) || fs::is_empty(dir, ignored)) return Found::nothing;
-  return content(dir / "synth.json") == wanted ? Found::same : Found::other;
+  if (!fs::exists(dir, ignored) || fs::is_empty(dir, ignored)) return FoundTree::nothing;
+  return content(dir / "synth.json") == wanted ? FoundTree::same : FoundTree::other;
 }
 
 Error occupied(const fs::path& dir) {
@@ -201,16 +201,16 @@ Status synth(const SynthOptions& options, const SynthProgress& progress) {
   const fs::path dir = (fs::path(options.dir) / "").parent_path();  // without a slash at the end
   const fs::path partial = dir.string() + ".partial";
   const std::string wanted = manifest(options);
-  if (const Found found = look(dir, wanted); found != Found::nothing) {
-    if (found == Found::other) return occupied(dir);
+  if (const FoundTree found = look(dir, wanted); found != FoundTree::nothing) {
+    if (found == FoundTree::other) return occupied(dir);
     return Done{};
   }
   auto lock = FolderLock::take(partial);
   if (!lock) return lock.error();
   std::error_code error;
-  if (const Found found = look(dir, wanted); found != Found::nothing) {
+  if (const FoundTree found = look(dir, wanted); found != FoundTree::nothing) {
     fs::remove(partial, error);  // made a moment ago by us, and empty
-    if (found == Found::other) return occupied(dir);
+    if (found == FoundTree::other) return occupied(dir);
     return Done{};
   }
   if (content(partial / "synth.json") != wanted) {
