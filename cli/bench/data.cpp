@@ -33,12 +33,6 @@ struct DataBench {
   bool json = false;
 };
 
-rusage usage() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return u;
-}
-
 double cpu_seconds() {
   const rusage u = usage();
   return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +

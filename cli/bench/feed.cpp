@@ -150,9 +150,7 @@ FeedFigures measure(const DataOnly& feed, const FeedBench& bench) {
                                                     seconds(m.part.elapsed));
   m.starvation = std::min(1.0, seconds(m.part.node(NodeId::step).wait_input) / seconds(m.part.elapsed));
   m.peak_ledger = session->pipeline().ledger().peak();
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  m.peak_rss = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+  m.peak_rss = static_cast<std::size_t>(usage().ru_maxrss) * 1024;
   return m;
 }
 

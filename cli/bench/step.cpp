@@ -57,12 +57,6 @@ struct StepFigures {
   }
 };
 
-rusage usage() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return u;
-}
-
 // Reading the sums back waits for the device, so the time is that of the whole step.
 Result<double> time_step(Step& step, Upload& upload, const Noise& noise, int batches) {
   const auto begin = Clock::now();

@@ -154,7 +154,7 @@ struct FakeTraining {
     return std::vector<Bad>();
   };
   Stop stop;
-  NodeStats log_stats{"log", 1};
+  NodeStats log_stats{NodeId::log, 1};
   Log log;
   FakeNetwork network;
   Trainer trainer;

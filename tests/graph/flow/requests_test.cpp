@@ -41,7 +41,7 @@ TEST_CASE("requests: hundreds in flight, answered by one thread in random order,
   CHECK(source.most() == 300);  // no more than allowed, with credit for 400
   CHECK(run.peak <= run.options().split.budget);
   for (const NodeFigures& node : end.figures.nodes)
-    if (node.name == "read") CHECK(node.items == 4 * (8 * 32 + 3));
+    if (node.id == NodeId::read) CHECK(node.items == 4 * (8 * 32 + 3));
   CHECK(end.figures.storage.files == 4 * (8 * 32 + 3));
 }
 
@@ -186,14 +186,14 @@ TEST_CASE("requests: answers that come after the pipeline is gone, or never, are
     };
   };
   const PipelineOptions o = run->options();
-  static auto* const ledger = new Ledger(o.split.budget);
   {
-    Pipeline pipeline(o, run->stages(), *ledger);
+    Pipeline pipeline(o, run->stages());
     const RunEnd end = pipeline.run([&] {
       if (begun == 300) pipeline.stop().request();
     });
     CHECK(end.abandoned);
     CHECK_FALSE(end.failure);
+    CHECK(pipeline.ledger().peak() <= o.split.budget);
   }
   REQUIRE(late->size() == 300);
   for (std::size_t i = 0; i < 200; ++i) {  // the rest never comes back
@@ -206,5 +206,4 @@ TEST_CASE("requests: answers that come after the pipeline is gone, or never, are
       one.request.done(Outcome::fatal({"read", "", "late", ""}));
   }
   CHECK(run->stepped.empty());
-  CHECK(ledger->peak() <= o.split.budget);
 }

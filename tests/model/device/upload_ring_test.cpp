@@ -231,7 +231,7 @@ TEST_CASE("upload ring: stopped while upload, step and device are at work; each 
     std::deque<HostSlot> host(64);  // outlives the copies from it
     std::atomic<int> given = 0;
     {
-      auto upload = Upload::create(device, {images, side, 2});
+      auto upload = Upload::create(device, {images, image_layout(side), 2});
       REQUIRE(upload);
       std::mutex mutex;
       std::deque<DeviceBatch> ahead;
@@ -261,7 +261,7 @@ TEST_CASE("upload ring: stopped while upload, step and device are at work; each 
           if (!batch && last) break;
           if (!batch) continue;
           batch->wait();
-          (void)device->convert({batch->pixels, output.data(), Output::fp32, images, side, plain, {}});
+          (void)device->convert({batch->samples, output.data(), Output::fp32, images, side, plain, {}});
           batch->release();
         }
       });

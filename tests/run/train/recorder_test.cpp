@@ -224,7 +224,7 @@ TEST_CASE("recorder: the time that a full queue holds a record up is told to the
   std::counting_semaphore<> gate(0);
   Log log({.capacity = 1, .metrics = [&](std::string_view) -> Status { return gate.acquire(), Done{}; }});
   Recorder recorder({.figures = image_classification(32).figures}, log);
-  NodeStats stats("log", 1);
+  NodeStats stats(NodeId::log, 1);
   recorder.sources().log_stats = &stats;
   while (log.waited() == std::chrono::nanoseconds(0)) {
     std::jthread writer([&] {
