@@ -29,6 +29,11 @@ BatchPlan batch(Split split, std::uint64_t in_phase, std::uint64_t of = 4, std::
 
 const PhaseSums trained{.loss = 6, .count = 4, .judged = 4, .correct1 = 1, .correct5 = 3, .batches = 2};
 
+Recorder::Options with_figures(Recorder::Options options) {
+  options.figures = image_classification(32).figures;
+  return options;
+}
+
 // A recorder with a log whose lines are kept.
 struct Written {
   std::vector<std::string> metrics, text;
@@ -36,14 +41,14 @@ struct Written {
   Log log;
   Recorder recorder;
 
-  explicit Written(const Recorder::Options& options = {.figures = image_classification(32).figures})
+  explicit Written(Recorder::Options options = {})
       : log({.screen = &screen,
              .plain = std::chrono::milliseconds(0),
              .metrics = [this](std::string_view line) -> Status {
                return metrics.emplace_back(line), Done{};
              },
              .text = [this](std::string_view line) -> Status { return text.emplace_back(line), Done{}; }}),
-        recorder(options, log) {}
+        recorder(with_figures(options), log) {}
 
   [[nodiscard]] std::vector<json> records() {
     REQUIRE(log.close());
@@ -203,7 +208,7 @@ TEST_CASE("recorder: what is shown does not outlive its epoch") {
 }
 
 TEST_CASE("recorder: one that does not speak tells of bad images alone") {
-  Written w({.speaks = false, .records = 2, .figures = image_classification(32).figures});
+  Written w({.speaks = false, .records = 2});
   w.recorder.batch_came(batch(Split::train, 0, 1), 0);
   w.recorder.batch_taken(4);
   w.recorder.training(3, 1, trained, 0.1);
@@ -223,7 +228,7 @@ TEST_CASE("recorder: the time that a full queue holds a record up is told to the
   const test::Watchdog watchdog("recorder");
   std::counting_semaphore<> gate(0);
   Log log({.capacity = 1, .metrics = [&](std::string_view) -> Status { return gate.acquire(), Done{}; }});
-  Recorder recorder({.figures = image_classification(32).figures}, log);
+  Recorder recorder(with_figures({}), log);
   NodeStats stats(NodeId::log, 1);
   recorder.sources().log_stats = &stats;
   while (log.waited() == std::chrono::nanoseconds(0)) {
