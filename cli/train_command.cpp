@@ -24,20 +24,20 @@ std::chrono::milliseconds seconds(double value) {
 
 // This process as one rank, or alone.
 int train(const Config& config, const ConfigArguments& arguments, const std::string& resume,
-          const Place& place) {
+          const Seat& seat) {
   const auto refuse = [](const Error& error) {
     complain(error);
     return exit_usage;
   };
-  set_nccl_environment(place);  // no other thread so far
+  set_nccl_environment(seat);  // no other thread so far
   const Result<std::string> device = resolve_device(config.model.device);
   if (!device) return refuse(device.error());
   std::shared_ptr<Ranks> ranks;
-  if (!place.alone()) {
-    if (const std::string warning = trust_warning(place); place.first() && !warning.empty())
+  if (!seat.alone()) {
+    if (const std::string warning = trust_warning(seat); seat.first() && !warning.empty())
       std::cerr << "sluice: warning: " << warning << "\n";
     Result<std::shared_ptr<Ranks>> joined =
-        Ranks::join({place, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
+        Ranks::join({seat, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
                      [] { return caught_signal() != 0; }});
     if (!joined) {
       note_thread_left_behind();  // one may be in torch still
@@ -47,7 +47,7 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
   }
   RankWatch watch(ranks, complain);
   try {
-    Result<TrainSetup> setup = set_up_training(config, arguments, resume, *device, place, ranks);
+    Result<TrainSetup> setup = set_up_training(config, arguments, resume, *device, seat, ranks);
     if (!setup) {
       complain(setup.error());
       watch.failed(setup.error());
@@ -71,16 +71,16 @@ static int train_command(const ConfigArguments& arguments, const TrainArguments&
   if (!config) return exit_usage;
   const Environment environment = this_environment();
   const bool launched = follow_launcher(environment);
-  Result<std::optional<Place>> place = place_from(environment);
-  if (place && *place && !launched && (asked.launch.devices || asked.launch.nodes || asked.launch.node_rank))
-    place = Error{"launch", "RANK", "is set: this process is one rank already, and starts no others",
-                  "leave out --devices, --nodes and --node-rank"};
-  if (!place) {
-    complain(place.error());
+  Result<std::optional<Seat>> seat = seat_from(environment);
+  if (seat && *seat && !launched && (asked.launch.devices || asked.launch.nodes || asked.launch.node_rank))
+    seat = Error{"launch", "RANK", "is set: this process is one rank already, and starts no others",
+                 "leave out --devices, --nodes and --node-rank"};
+  if (!seat) {
+    complain(seat.error());
     return exit_usage;
   }
-  if (*place && !launched) (*place)->listener = -1;  // some other process's number
-  if (*place) return train(*config, arguments, asked.resume, **place);
+  if (*seat && !launched) (*seat)->listener = -1;  // some other process's number
+  if (*seat) return train(*config, arguments, asked.resume, **seat);
   const Result<Hosts> hosts = hosts_from(environment, asked.launch);
   if (!hosts) {
     complain(hosts.error());

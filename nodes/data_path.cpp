@@ -77,7 +77,7 @@ class ToChunks : public Delivery {
  public:
   ToChunks(Request&& request, std::uint64_t max_pixels)
       : request_(std::move(request)), max_pixels_(max_pixels) {}
-  bool place(std::size_t bytes, std::vector<iovec>& where) override {
+  bool make_room(std::size_t bytes, std::vector<iovec>& where) override {
     return spread_out(request_.take(bytes), bytes, where, pieces_);
   }
   void done(Outcome outcome) override {

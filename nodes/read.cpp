@@ -68,7 +68,7 @@ int with_retries(const ReadOptions& options, const Stop& stop, FunctionRef<int()
   }
 }
 
-Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place, const Stop& stop) {
+Outcome read_file(const std::string& path, const ReadOptions& options, MakeRoom make_room, const Stop& stop) {
   thread_local std::vector<iovec> where, copy;
   Outcome outcome;
   std::size_t placed = 0;  // memory is taken once, at the size that was seen first
@@ -94,7 +94,7 @@ Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile
            "raise data.max_file or list it in data.exclude"});
     } else if (placed == 0) {
       where.clear();
-      if (!place(bytes, where))
+      if (!make_room(bytes, where))
         outcome = Outcome::big();
       else
         placed = bytes;

@@ -16,7 +16,7 @@
 namespace sluice {
 
 // Fills in where a file of `bytes` goes; false: no room here, the outcome is then Outcome::big().
-using PlaceFile = FunctionRef<bool(std::size_t bytes, std::vector<iovec>& where)>;
+using MakeRoom = FunctionRef<bool(std::size_t bytes, std::vector<iovec>& where)>;
 
 struct ReadOptions {
   std::size_t max_file = 0;  // bytes; a larger one is bad
@@ -24,7 +24,7 @@ struct ReadOptions {
   std::chrono::milliseconds first_pause{50};  // doubles each time: 3.15 s in all
 };
 
-[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, PlaceFile place,
+[[nodiscard]] Outcome read_file(const std::string& path, const ReadOptions& options, MakeRoom make_room,
                                 const Stop& stop);
 
 // Whether the same call may succeed a moment later.

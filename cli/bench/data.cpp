@@ -146,12 +146,12 @@ class DataBenchmark {
         const Stop stop;
         while (const auto at = next()) {
           std::size_t bytes = 0;
-          const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+          const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
             if (file.size() < size) file.resize(size);
             where.push_back({file.data(), bytes = size});
             return true;
           };
-          const Outcome read = train().fetch(items_[*at], data_.plan.data.read, place, stop);
+          const Outcome read = train().fetch(items_[*at], data_.plan.data.read, make_room, stop);
           if (part == Part::read || read.kind != Outcome::Kind::done) continue;
           const Ticket& t = tickets_[*at];
           const std::span<const std::uint8_t> whole(file.data(), bytes);
@@ -195,13 +195,14 @@ std::variant<Ending, DataFigures> measure(DataBenchmark& bench, int rounds) {
     cpu.push_back(bench.with_parts(b));
   }
   return DataFigures{median(full),     median(path),   median(ratio),
-                  median(full_cpu), cpu_parts(cpu), bench.difference()};
+                     median(full_cpu), cpu_parts(cpu), bench.difference()};
 }
 
 // Of a difference that is within noise there is nothing to tell.
 nlohmann::ordered_json part_json(double ms) { return ms > 0 ? nlohmann::ordered_json(ms) : nullptr; }
 
-void print(const DataFigures& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads, bool json) {
+void print(const DataFigures& m, const DataBenchmark& bench, const DataOnly& data, unsigned threads,
+           bool json) {
   const std::size_t rss = static_cast<std::size_t>(usage().ru_maxrss) * 1024;
   if (json) {
     std::cout << nlohmann::ordered_json{{"images_per_s", m.path},

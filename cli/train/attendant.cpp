@@ -11,7 +11,7 @@ Attendant::Attendant(Session& session, RankWatch& ranks, const StepStage& step, 
     : session_(session),
       ranks_(ranks),
       step_(step),
-      place_(setup.run.place),
+      seat_(setup.run.seat),
       folder_(setup.run.folder),
       diagnosis_(diagnosis),
       memory_{setup.plan.memory.total(), [&ledger = session.pipeline().ledger()] {
@@ -23,11 +23,11 @@ void Attendant::signalled(int signal) {
   told_ = true;
   told_at_ = now_ns();
   begun_ = step_.begun();
-  if (place_.alone()) session_.stop().request();
-  if (place_.first())
+  if (seat_.alone()) session_.stop().request();
+  if (seat_.first())
     session_.log().message(Level::info,
                            signal_name(signal) +
-                               (place_.alone() ? ": ending after this step" : ": ending within two batches") +
+                               (seat_.alone() ? ": ending after this step" : ": ending within two batches") +
                                " and saving last.ckpt; once more ends at once");
 }
 
@@ -50,12 +50,12 @@ void Attendant::answer() {
 // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
 // be gone, there is no time to wait for it: what ends processes does not wait either.
 bool Attendant::starving() const {
-  return !place_.alone() && now_ns() - told_at_ > 10'000'000'000 && !step_.busy() &&
-         step_.begun() == begun_ && !session_.stop().failure();
+  return !seat_.alone() && now_ns() - told_at_ > 10'000'000'000 && !step_.busy() && step_.begun() == begun_ &&
+         !session_.stop().failure();
 }
 
 void Attendant::draw(const GraphFigures& figures) {
-  if (!place_.first()) return;
+  if (!seat_.first()) return;
   drawn_ = now_ns();
   // A figures that is not drawn must not end a run.
   (void)swap_text(folder_ / "graph.dot", folder_ / ".graph.dot.new", to_dot(figures, folder_.string()));

@@ -30,7 +30,7 @@ class Attendant {
   Session& session_;
   RankWatch& ranks_;
   const StepStage& step_;
-  const Place& place_;
+  const Seat& seat_;
   const std::filesystem::path folder_;
   const PartDiagnosis& diagnosis_;
   MemoryWatch memory_;

@@ -15,7 +15,7 @@ Result<LogOptions> log_options(const RunFacts& o, const std::optional<Position>&
   options.screen = &std::cerr;
   options.terminal = isatty(STDERR_FILENO) == 1;
   options.width = [] { return terminal_width(STDERR_FILENO); };
-  if (!o.place.first()) {  // it has only warnings and errors to tell
+  if (!o.seat.first()) {  // it has only warnings and errors to tell
     options.terminal = false;
     return options;
   }

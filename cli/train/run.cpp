@@ -30,14 +30,14 @@ Ending end_of(Ending ending, const TrainSetup& setup, const Trainer& trainer, co
   if (const auto lost = ranks.leave(std::chrono::duration_cast<std::chrono::milliseconds>(at_most)))
     ending.fail(*lost);
   if (trainer.stopped_early() || ending.kind == Ending::Kind::stopped)
-    ending.stopped_by(setup.run.place.alone() ? caught_signal() : trainer.agreed_stop());
+    ending.stopped_by(setup.run.seat.alone() ? caught_signal() : trainer.agreed_stop());
   return ending;
 }
 
 // The last record and messages.
 void tell_end(const TrainSetup& setup, const Ending& ending, const Trainer& trainer, Log& log) {
   const Diagnosis diagnosis = diagnose(ending.figures);
-  const bool finished = ending.well(), first = setup.run.place.first();
+  const bool finished = ending.well(), first = setup.run.seat.first();
   if (first)
     log.put({"end",
              trainer.epoch(),
@@ -60,7 +60,7 @@ void tell_end(const TrainSetup& setup, const Ending& ending, const Trainer& trai
 
 int run_training(TrainSetup& p, RankWatch& ranks) {
   const Config& config = p.run.config;
-  const bool first = p.run.place.first();
+  const bool first = p.run.seat.first();
   const auto refuse = [&](const Error& error) {
     const int code = told(Ending::refused(error));
     ranks.failed(error);
@@ -83,7 +83,7 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   session.emplace(
       p.plan.pipeline, std::move(stages),
       std::make_unique<DeviceFeed>(
-          [device = p.run.device, index = p.run.place.local_rank] { return open_device(device, index); },
+          [device = p.run.device, index = p.run.seat.local_rank] { return open_device(device, index); },
           config.train.batch, task_of(config).sample));
   Result<LogOptions> files = log_options(p.run, p.start.point.position, p.plan.pipeline.log_queue);
   if (!files) return refuse(files.error());

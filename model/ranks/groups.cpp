@@ -20,13 +20,13 @@ using Devices = std::vector<std::shared_ptr<gloo::transport::Device>>;
 // what leads to the store leads to the others, or else what leads to a rank elsewhere.
 // Where all are on this host, nobody else need reach them.
 std::string own_address(Ranks::Impl& it) {
-  if (it.options.place.all_on_this_host()) return "127.0.0.1";
+  if (it.options.seat.all_on_this_host()) return "127.0.0.1";
   std::vector<std::string> all;
   for (const auto& bytes : it.store->multiGet(it.of_all("address/")))
     all.emplace_back(bytes.begin(), bytes.end());
-  const std::string& own = all.at(static_cast<std::size_t>(it.options.place.rank));
+  const std::string& own = all.at(static_cast<std::size_t>(it.options.seat.rank));
   const auto outside = std::ranges::find_if(all, [](const auto& a) { return !a.empty() && !is_loopback(a); });
-  return is_loopback(own) && outside != all.end() ? local_address(*outside, it.options.place.port) : own;
+  return is_loopback(own) && outside != all.end() ? local_address(*outside, it.options.seat.port) : own;
 }
 
 Devices gloo_devices(Ranks::Impl& it) {
@@ -49,18 +49,18 @@ c10::intrusive_ptr<c10d::Backend> gloo_group(Ranks::Impl& it, const std::string&
   options->devices = devices;
   options->threads = threads;
   return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, it.store),
-                                                     it.options.place.rank, it.options.place.world, options);
+                                                     it.options.seat.rank, it.options.seat.world, options);
 }
 
 }  // namespace
 
 Status make_groups(Ranks::Impl& it) {
   using Group = c10d::ProcessGroup;
-  const Place& place = it.options.place;
+  const Seat& seat = it.options.seat;
   const auto before = connected_sockets();
   const Devices devices = gloo_devices(it);
   it.small = gloo_group(it, "small", devices, 1);
-  it.group = c10::make_intrusive<Group>(it.store, place.rank, place.world);
+  it.group = c10::make_intrusive<Group>(it.store, seat.rank, seat.world);
   it.group->setBackend(at::kCPU, Group::GLOO, gloo_group(it, "large", devices, 2));
   it.group->setDefaultBackend(Group::GLOO);
 #ifdef SLUICE_CUDA
@@ -70,7 +70,7 @@ Status make_groups(Ranks::Impl& it) {
     it.group->setBackend(
         at::kCUDA, Group::NCCL,
         c10::make_intrusive<c10d::ProcessGroupNCCL>(c10::make_intrusive<c10d::PrefixStore>("nccl", it.store),
-                                                    place.rank, place.world, options));
+                                                    seat.rank, seat.world, options));
     it.group->setDefaultBackend(Group::NCCL);
   }
 #endif

@@ -18,7 +18,7 @@ struct Ranks::Impl {
   // True once all keys are there; false after the deadline, or when somebody is known to be gone.
   bool await(const std::vector<std::string>& keys, std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] std::vector<std::string> of_all(const std::string& prefix) const;  // prefix + each rank
-  [[nodiscard]] bool keeps_store() const { return options.place.first() && !options.place.store_elsewhere; }
+  [[nodiscard]] bool keeps_store() const { return options.seat.first() && !options.seat.store_elsewhere; }
 
   RanksOptions options;
   c10::intrusive_ptr<c10d::Store> store;

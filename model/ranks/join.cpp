@@ -46,7 +46,7 @@ std::string host_name() {
   return name;
 }
 
-std::string place_of_store(const Place& place) { return place.address + ":" + std::to_string(place.port); }
+std::string store_address(const Seat& seat) { return seat.address + ":" + std::to_string(seat.port); }
 
 // Never 0, which would be for ever.
 std::chrono::milliseconds left_until(Clock::time_point deadline) {
@@ -54,26 +54,26 @@ std::chrono::milliseconds left_until(Clock::time_point deadline) {
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()), 1s);
 }
 
-Result<Listener> make_listener(const Place& place) {
-  if (place.listener >= 0) return inherited_listener(place.listener, place.port);
-  return listen_on(place.listen.empty() ? place.address : place.listen, place.port,
-                   place.all_on_this_host() ? Audience::this_host : Audience::other_hosts);
+Result<Listener> make_listener(const Seat& seat) {
+  if (seat.listener >= 0) return inherited_listener(seat.listener, seat.port);
+  return listen_on(seat.listen.empty() ? seat.address : seat.listen, seat.port,
+                   seat.all_on_this_host() ? Audience::this_host : Audience::other_hosts);
 }
 
 // Two connections, so that heartbeats need not wait for others' requests.
 Status reach_store(Ranks::Impl& it, c10::intrusive_ptr<c10d::Store>& for_beats, Clock::time_point deadline) {
-  const Place& place = it.options.place;
+  const Seat& seat = it.options.seat;
   std::optional<Listener> listener;
   if (it.keeps_store()) {
-    Result<Listener> made = make_listener(place);
+    Result<Listener> made = make_listener(seat);
     if (!made) return made.error();
     listener.emplace(std::move(*made));
   }
-  const std::string address = listener ? listener->address() : place.address;
-  return attempt(place.secret, place_of_store(place), "check MASTER_ADDR and MASTER_PORT", [&]() -> Status {
-    it.store = connect_store(place, address, left_until(deadline), listener ? &*listener : nullptr);
-    it.store_sockets = connected_sockets(place.port);
-    for_beats = connect_store(place, address, left_until(deadline), nullptr);
+  const std::string address = listener ? listener->address() : seat.address;
+  return attempt(seat.secret, store_address(seat), "check MASTER_ADDR and MASTER_PORT", [&]() -> Status {
+    it.store = connect_store(seat, address, left_until(deadline), listener ? &*listener : nullptr);
+    it.store_sockets = connected_sockets(seat.port);
+    for_beats = connect_store(seat, address, left_until(deadline), nullptr);
     for (const auto& store : {it.store, for_beats}) store->setTimeout(it.options.timeout);
     return Done{};
   });
@@ -81,20 +81,20 @@ Status reach_store(Ranks::Impl& it, c10::intrusive_ptr<c10d::Store>& for_beats, 
 
 // Everybody leaves name, address and a first heartbeat in the store, and waits for the others'.
 Status gather(Ranks::Impl& it, Clock::time_point deadline) {
-  const Place& place = it.options.place;
-  const std::string own = std::to_string(place.rank);
+  const Seat& seat = it.options.seat;
+  const std::string own = std::to_string(seat.rank);
   if (it.store->add("joined/" + own, 1) > 1)
     return Error{"ranks", "rank " + own, "is there already",
                  "an earlier run has not ended yet, or two processes have this number"};
-  it.store->set(beat_key(place.rank), bytes(no_beat));
-  it.store->set(fail_key(place.rank), bytes(no_failure));
-  it.store->set("address/" + own, bytes(local_address(place.address, place.port)));
+  it.store->set(beat_key(seat.rank), bytes(no_beat));
+  it.store->set(fail_key(seat.rank), bytes(no_failure));
+  it.store->set("address/" + own, bytes(local_address(seat.address, seat.port)));
   it.store->set("host/" + own, bytes(host_name()));  // the last one: others wait for it
   const auto keys = it.of_all("host/");
   if (!all_there(*it.store, keys, deadline, [] { return false; }))
     return Error{"ranks", "rank " + missing(*it.store, keys),
                  "did not come within " + seconds_text(it.options.timeout),
-                 "start all " + std::to_string(place.world) +
+                 "start all " + std::to_string(seat.world) +
                      " ranks, with the same SLUICE_SECRET if there is one, or raise dist.timeout"};
   for (const auto& host : it.store->multiGet(keys)) it.hosts.push_back(told_by_peer(text(host)));
   return Done{};
@@ -117,15 +117,15 @@ BeatStore beat_store(const c10::intrusive_ptr<c10d::Store>& store, const std::st
 }
 
 Status connect_ranks(Ranks::Impl& it, const c10::intrusive_ptr<c10d::Store>& for_beats) {
-  const Place& place = it.options.place;
+  const Seat& seat = it.options.seat;
   const std::string keeper =
-      place.store_elsewhere ? "torchrun at " + place_of_store(place) : rank_name(0, it.hosts);
+      seat.store_elsewhere ? "torchrun at " + store_address(seat) : rank_name(0, it.hosts);
   it.heartbeat = std::make_unique<Heartbeat>(
-      HeartOptions{place.rank, it.hosts, keeper, it.options.heartbeat, it.keeps_store()},
-      beat_store(for_beats, place.secret));
+      HeartOptions{seat.rank, it.hosts, keeper, it.options.heartbeat, it.keeps_store()},
+      beat_store(for_beats, seat.secret));
   // Who waits for the others in the store would do so for long.
   it.heartbeat->watch([sockets = it.store_sockets](const Error&) { shut_down(sockets); });
-  const Status connected = attempt(place.secret, "rank " + std::to_string(place.rank),
+  const Status connected = attempt(seat.secret, "rank " + std::to_string(seat.rank),
                                    "the ranks must reach each other; GLOO_SOCKET_IFNAME names the interface",
                                    [&] { return make_groups(it); });
   it.heartbeat->watch(nullptr);
@@ -138,7 +138,7 @@ Status join_all(Ranks::Impl& it, Joining& joining, Clock::time_point deadline) {
   if (Status reached = reach_store(it, for_beats, deadline); !reached) return reached;
   if (joining.given_up) return Error{"ranks", "", "given up", ""};  // nobody hears it
   joining.phase = Phase::gathering;
-  const Status gathered = attempt(it.options.place.secret, place_of_store(it.options.place), "",
+  const Status gathered = attempt(it.options.seat.secret, store_address(it.options.seat), "",
                                   [&] { return gather(it, deadline); });
   if (!gathered) return gathered;
   joining.phase = Phase::connecting;
@@ -148,12 +148,12 @@ Status join_all(Ranks::Impl& it, Joining& joining, Clock::time_point deadline) {
 Error timed_out(const RanksOptions& options, Phase phase, bool answered) {
   const std::string within = " within " + seconds_text(options.timeout);
   if (phase == Phase::connecting)
-    return {"ranks", "rank " + std::to_string(options.place.rank), "did not reach the other ranks" + within,
+    return {"ranks", "rank " + std::to_string(options.seat.rank), "did not reach the other ranks" + within,
             "GLOO_SOCKET_IFNAME names the interface between them; or raise dist.timeout"};
   if (answered)
-    return {"ranks", place_of_store(options.place), "took the connection, but did not answer" + within,
+    return {"ranks", store_address(options.seat), "took the connection, but did not answer" + within,
             "check MASTER_ADDR and MASTER_PORT: what listens there may be no store of a run"};
-  return {"ranks", place_of_store(options.place), "could not be reached" + within,
+  return {"ranks", store_address(options.seat), "could not be reached" + within,
           "start rank 0 there, or check MASTER_ADDR and MASTER_PORT"};
 }
 
@@ -167,8 +167,8 @@ Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
   const auto joining = std::make_shared<Joining>();
   const std::vector<Socket> before = connected_sockets();
   std::thread thread([impl, joining, deadline] {
-    Status status = attempt(impl->options.place.secret, "rank " + std::to_string(impl->options.place.rank),
-                            "", [&] { return join_all(*impl, *joining, deadline); });
+    Status status = attempt(impl->options.seat.secret, "rank " + std::to_string(impl->options.seat.rank), "",
+                            [&] { return join_all(*impl, *joining, deadline); });
     const Lock lock(joining->mutex);
     joining->ended = std::move(status);
     joining->changed.notify_all();
@@ -182,7 +182,7 @@ Result<std::shared_ptr<Ranks>> Ranks::join(const RanksOptions& options) {
     cut = true;
     joining->given_up = true;
     while (!ended() && Clock::now() < deadline + 2 * spare) {
-      answered = answered || !connected_sockets(options.place.port).empty();
+      answered = answered || !connected_sockets(options.seat.port).empty();
       shut_down(without(connected_sockets(), before));
       joining->changed.wait_for(joining->mutex, 50ms, ended);
     }

@@ -56,7 +56,7 @@ bool Ranks::Impl::await(const std::vector<std::string>& keys, Clock::time_point 
 
 std::vector<std::string> Ranks::Impl::of_all(const std::string& prefix) const {
   std::vector<std::string> keys;
-  for (int rank = 0; rank < options.place.world; ++rank) keys.push_back(prefix + std::to_string(rank));
+  for (int rank = 0; rank < options.seat.world; ++rank) keys.push_back(prefix + std::to_string(rank));
   return keys;
 }
 
@@ -68,13 +68,13 @@ Ranks::~Ranks() {
   impl_->heartbeat->stop();
 }
 
-const Place& Ranks::place() const { return impl_->options.place; }
+const Seat& Ranks::seat() const { return impl_->options.seat; }
 
 Result<std::string> Ranks::from_first(const std::string& name, const std::string& value) {
   Impl& it = *impl_;
-  Result<std::string> heard = attempt(place().secret, name, "", [&]() -> Result<std::string> {
+  Result<std::string> heard = attempt(seat().secret, name, "", [&]() -> Result<std::string> {
     const std::string key = "first/" + name;
-    if (place().first()) {
+    if (seat().first()) {
       it.store->set(key, bytes(value));
       return value;
     }
@@ -88,9 +88,9 @@ Result<std::string> Ranks::from_first(const std::string& name, const std::string
 
 Status Ranks::meet(const std::string& name) {
   Impl& it = *impl_;
-  Status met = attempt(place().secret, name, "", [&]() -> Status {
+  Status met = attempt(seat().secret, name, "", [&]() -> Status {
     const std::string prefix = "meet/" + name + "/" + std::to_string(it.meetings[name]++) + "/";
-    it.store->set(prefix + std::to_string(place().rank), bytes("1"));
+    it.store->set(prefix + std::to_string(seat().rank), bytes("1"));
     const auto keys = it.of_all(prefix);
     if (it.await(keys, Clock::now() + it.options.timeout)) return Done{};
     return Error{"ranks", "rank " + missing(*it.store, keys), "did not come to \"" + name + "\" in time",
@@ -103,7 +103,7 @@ Status Ranks::meet(const std::string& name) {
 Result<std::vector<std::int64_t>> Ranks::exchange(std::span<const std::int64_t> mine) {
   Impl& it = *impl_;
   using Sums = Result<std::vector<std::int64_t>>;
-  Sums sums = attempt(place().secret, "exchange", "", [&]() -> Sums {
+  Sums sums = attempt(seat().secret, "exchange", "", [&]() -> Sums {
     std::vector<std::int64_t> before(mine.size(), 0);
     if (it.exchange) {
       it.exchange->wait();
@@ -143,7 +143,7 @@ void Ranks::fail(const Error& why) {
   Impl& it = *impl_;
   if (verdict(0ms)) return;
   const auto a_beat = 2 * beat_interval(it.options.heartbeat) + 500ms;
-  const auto tell = [store = it.store, key = fail_key(place().rank), why = why.text(),
+  const auto tell = [store = it.store, key = fail_key(seat().rank), why = why.text(),
                      waits = it.keeps_store(), seen = it.of_all("seen/"), a_beat] {
     store->set(key, bytes(why));
     const std::vector<std::string> others(seen.begin() + 1, seen.end());
@@ -158,7 +158,7 @@ void Ranks::leave(std::chrono::milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;
   const auto round = [&](const std::string& prefix, bool wait) {
     const auto body = [store = it.store, keys = it.of_all(prefix), wait, deadline,
-                       own = prefix + std::to_string(place().rank)] {
+                       own = prefix + std::to_string(seat().rank)] {
       store->set(own, bytes("1"));
       return !wait || all_there(*store, keys, deadline, [] { return false; });
     };

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/ranks/place.hpp"
+#include "model/ranks/seat.hpp"
 
 namespace sluice {
 
 struct RanksOptions {
-  Place place;
+  Seat seat;
   std::string device = "cpu";             // as resolve_device gives it
   std::chrono::milliseconds timeout{};    // of a collective, and of the whole of join
   std::chrono::milliseconds heartbeat{};  // a rank that is silent for so long is lost
@@ -34,7 +34,7 @@ class Ranks {
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  [[nodiscard]] const Place& place() const;
+  [[nodiscard]] const Seat& seat() const;
 
   // Rank 0's value on every rank; each calls it with the same name, once. Others' values are ignored.
   Result<std::string> from_first(const std::string& name, const std::string& value);

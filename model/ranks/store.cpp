@@ -22,16 +22,16 @@ std::string shown(std::string text, const std::string& secret) {
 std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-c10::intrusive_ptr<c10d::Store> connect_store(const Place& place, const std::string& address,
+c10::intrusive_ptr<c10d::Store> connect_store(const Seat& seat, const std::string& address,
                                               std::chrono::milliseconds timeout, Listener* listener) {
   c10d::TCPStoreOptions how;
-  how.port = place.port;
+  how.port = seat.port;
   how.isServer = listener != nullptr;
   if (listener) how.masterListenFd = listener->release();
   how.waitWorkers = false;
   how.timeout = timeout;
-  const std::string secret = place.secret.empty() ? "" : place.secret + "/";
-  return c10::make_intrusive<c10d::PrefixStore>("sluice/" + secret + place.attempt,
+  const std::string secret = seat.secret.empty() ? "" : seat.secret + "/";
+  return c10::make_intrusive<c10d::PrefixStore>("sluice/" + secret + seat.attempt,
                                                 c10::make_intrusive<c10d::TCPStore>(address, how));
 }
 

@@ -34,7 +34,7 @@ auto attempt(const std::string& secret, const std::string& subject, const std::s
 
 // A connection to the store of this run; with a listener, the store itself as well. Throws as torch does, and
 // may hang for as long as who listens there does not answer.
-[[nodiscard]] c10::intrusive_ptr<c10d::Store> connect_store(const Place& place, const std::string& address,
+[[nodiscard]] c10::intrusive_ptr<c10d::Store> connect_store(const Seat& seat, const std::string& address,
                                                             std::chrono::milliseconds timeout,
                                                             Listener* listener);
 

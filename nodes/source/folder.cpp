@@ -183,11 +183,11 @@ void ImageFolder::path(std::size_t index, std::string& into) const {
   into.append(&files.names[files.offsets[index - starts_[at]]]);
 }
 
-Outcome ImageFolder::fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+Outcome ImageFolder::fetch(std::size_t index, const ReadOptions& options, MakeRoom make_room,
                            const Stop& stop) const {
   thread_local std::string file;
   path(index, file);
-  return read_file(file, options, place, stop);
+  return read_file(file, options, make_room, stop);
 }
 
 std::size_t ImageFolder::index_bytes() const {

@@ -39,7 +39,7 @@ class ImageFolder final : public Source {
   [[nodiscard]] std::optional<std::size_t> bytes(std::size_t) const override { return std::nullopt; }
   [[nodiscard]] const std::vector<std::string>& class_names() const override { return classes_; }
   [[nodiscard]] std::size_t index_bytes() const override;
-  [[nodiscard]] Outcome fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+  [[nodiscard]] Outcome fetch(std::size_t index, const ReadOptions& options, MakeRoom make_room,
                               const Stop& stop) const override;
 
  private:

@@ -22,18 +22,18 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t e
   for (std::uint64_t& key : keys_) key = (std::uint64_t{random.bits()} << 32) | random.bits();
 }
 
-std::uint64_t Permutation::operator()(std::uint64_t place) const {
+std::uint64_t Permutation::operator()(std::uint64_t at) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   do {
-    std::uint64_t left = place >> half_bits_, right = place & mask;
+    std::uint64_t left = at >> half_bits_, right = at & mask;
     for (const std::uint64_t key : keys_) {
       const std::uint64_t next = left ^ (mix(right + key) & mask);
       left = right;
       right = next;
     }
-    place = (left << half_bits_) | right;
-  } while (place >= size_);
-  return place;
+    at = (left << half_bits_) | right;
+  } while (at >= size_);
+  return at;
 }
 
 }  // namespace sluice

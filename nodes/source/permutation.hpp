@@ -11,7 +11,7 @@ namespace sluice {
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch);
-  [[nodiscard]] std::uint64_t operator()(std::uint64_t place) const;  // place < size
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t at) const;  // at < size
 
  private:
   static constexpr int rounds = 8;

@@ -8,7 +8,7 @@ namespace {
 
 // What a waiting caller and the answer to it share.
 struct Answer {
-  PlaceFile place;
+  MakeRoom make_room;
   Mutex mutex = {};
   Condition changed = {};
   std::optional<Outcome> outcome GUARDED_BY(mutex) = {};
@@ -22,7 +22,9 @@ class Awaited : public Delivery {
       done(Outcome::fatal(
           {name_of(NodeId::read), "", "the source gave the request up without an answer", ""}));
   }
-  bool place(std::size_t bytes, std::vector<iovec>& where) override { return answer_->place(bytes, where); }
+  bool make_room(std::size_t bytes, std::vector<iovec>& where) override {
+    return answer_->make_room(bytes, where);
+  }
   void done(Outcome outcome) override {
     Answer& answer = *std::exchange(answer_, nullptr);
     const Lock lock(answer.mutex);
@@ -37,9 +39,9 @@ class Awaited : public Delivery {
 
 }  // namespace
 
-Outcome CompletingSource::fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+Outcome CompletingSource::fetch(std::size_t index, const ReadOptions& options, MakeRoom make_room,
                                 const Stop& stop) const {
-  Answer answer{place};
+  Answer answer{make_room};
   begin(index, options, std::make_unique<Awaited>(answer), stop);
   const Lock lock(answer.mutex);
   answer.changed.wait(answer.mutex, [&]() REQUIRES(answer.mutex) { return answer.outcome.has_value(); });

@@ -30,7 +30,7 @@ class Source {
   [[nodiscard]] virtual std::size_t index_bytes() const = 0;  // what the index holds, this object included
 
   // Brings an item, and blocks until it is there.
-  [[nodiscard]] virtual Outcome fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+  [[nodiscard]] virtual Outcome fetch(std::size_t index, const ReadOptions& options, MakeRoom make_room,
                                       const Stop& stop) const = 0;
   // Itself, if it completes: the graph then has no threads wait for it.
   [[nodiscard]] virtual const CompletingSource* completing() const { return nullptr; }
@@ -46,8 +46,8 @@ class Source {
 class Delivery {
  public:
   virtual ~Delivery() = default;  // unanswered: the read has failed
-  // As PlaceFile; once.
-  [[nodiscard]] virtual bool place(std::size_t bytes, std::vector<iovec>& where) = 0;
+  // As MakeRoom; once.
+  [[nodiscard]] virtual bool make_room(std::size_t bytes, std::vector<iovec>& where) = 0;
   virtual void done(Outcome outcome) = 0;  // once, and the last call
 };
 
@@ -62,7 +62,7 @@ class CompletingSource : public Source {
   virtual void drop_stopped() const = 0;
 
   // Begins it and waits. A read that never comes back keeps its caller, as one from a dead mount does.
-  [[nodiscard]] Outcome fetch(std::size_t index, const ReadOptions& options, PlaceFile place,
+  [[nodiscard]] Outcome fetch(std::size_t index, const ReadOptions& options, MakeRoom make_room,
                               const Stop& stop) const final;
   [[nodiscard]] const CompletingSource* completing() const final { return this; }
 };

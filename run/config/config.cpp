@@ -22,7 +22,7 @@ class Reader {
       const toml::table root = parse_toml(text);
       for (const auto& [key, node] : root) section(key, node);
     } catch (const toml::parse_error& error) {
-      report(place(error.source()), "not TOML: " + std::string(error.description()), "");
+      report(origin(error.source()), "not TOML: " + std::string(error.description()), "");
       broken_ = true;
     }
     std::ranges::stable_sort(found_, {}, &Found::position);
@@ -71,15 +71,15 @@ class Reader {
     return name_ + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
   }
 
-  struct Place {
+  struct Origin {
     std::string text;
     std::pair<std::uint32_t, std::uint32_t> position;
   };
-  [[nodiscard]] Place place(const toml::source_region& where) const {
+  [[nodiscard]] Origin origin(const toml::source_region& where) const {
     return {text(where), {where.begin.line, where.begin.column}};
   }
 
-  void report(const Place& where, const std::string& cause, const std::string& hint) {
+  void report(const Origin& where, const std::string& cause, const std::string& hint) {
     found_.push_back({where.position, {"config", where.text, printable(cause), printable(hint)}});
   }
 
@@ -91,21 +91,21 @@ class Reader {
     const std::string text(name.str());
     const toml::table* const table = node.as_table();
     if (!is_section(text)) {
-      if (!table) return report(place(name.source()), "unknown key " + text, suggest_key(text));
-      return report(place(name.source()), "unknown section [" + text + "]", suggest_section(text));
+      if (!table) return report(origin(name.source()), "unknown key " + text, suggest_key(text));
+      return report(origin(name.source()), "unknown section [" + text + "]", suggest_section(text));
     }
     if (!table)
-      return report(place(name.source()), text + " must be a section",
+      return report(origin(name.source()), text + " must be a section",
                     "write [" + text + "] on a line of its own");
     for (const auto& [key, value] : *table) entry(text + "." + std::string(key.str()), key, value);
   }
 
   void entry(const std::string& name, const toml::key& written, const toml::node& value) {
     const Key* const key = find_key(name);
-    if (!key) return report(place(written.source()), "unknown key " + name, suggest_key(name));
+    if (!key) return report(origin(written.source()), "unknown key " + name, suggest_key(name));
     origin_[key->name] = text(written.source());
     if (const auto misfit = assign(*key, value, loaded_.config)) {
-      report(place(value.source()), misfit->cause, misfit->hint);
+      report(origin(value.source()), misfit->cause, misfit->hint);
       failed_.insert(key->name);
     }
   }

@@ -49,13 +49,13 @@ FullDecoder::~FullDecoder() = default;
 Status FullDecoder::decode(const Source& from, std::size_t item) {
   State& s = *state_;
   std::size_t bytes = 0;
-  const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+  const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
     bytes = size;
     if (s.file.size() < bytes) s.file.resize(bytes);
     where.push_back({s.file.data(), bytes});
     return true;
   };
-  const Outcome read = from.fetch(item, s.read, place, s.stop);
+  const Outcome read = from.fetch(item, s.read, make_room, s.stop);
   if (read.kind != Outcome::Kind::done) return read.error;
   const std::span<const std::uint8_t> piece(s.file.data(), bytes);
   if (s.decode({&piece, 1})) return Done{};

@@ -48,12 +48,12 @@ PixelDifference pixel_difference(const Source& source, std::span<const std::size
   std::vector<std::uint8_t> bytes;
   const Stop never;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto place = [&](std::size_t size, std::vector<iovec>& where) {
+    const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
       bytes.resize(size);
       where.push_back({bytes.data(), size});
       return true;
     };
-    if (source.fetch(items[i], options.read, place, never).kind == Outcome::Kind::done)
+    if (source.fetch(items[i], options.read, make_room, never).kind == Outcome::Kind::done)
       (void)compare(decoder, bytes, i, options, sums);
   }
   if (sums.images == 0) return {};

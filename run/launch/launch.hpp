@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/launch/place.hpp"
+#include "run/launch/seat.hpp"
 
 namespace sluice {
 

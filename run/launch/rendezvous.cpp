@@ -97,10 +97,10 @@ Reach reach(const std::string& name, std::uint16_t port, std::chrono::millisecon
 }
 
 void look_at_rendezvous(Checklist& list, const Environment& environment, std::chrono::milliseconds patience) {
-  const Result<std::optional<Place>> place = place_from(environment);
-  if (!place) return list.fail("rendezvous", place.error());
-  if (*place) {
-    const Place& p = **place;
+  const Result<std::optional<Seat>> seat = seat_from(environment);
+  if (!seat) return list.fail("rendezvous", seat.error());
+  if (*seat) {
+    const Seat& p = **seat;
     const std::string who = "rank " + std::to_string(p.rank) + " of " + std::to_string(p.world);
     return p.first() && !p.store_elsewhere
                ? look_at_port(list, who, p.listen.empty() ? p.address : p.listen, p.port,

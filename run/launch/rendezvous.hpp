@@ -6,7 +6,7 @@
 #include <string>
 
 #include "run/launch/checklist.hpp"
-#include "run/launch/place.hpp"
+#include "run/launch/seat.hpp"
 
 namespace sluice {
 

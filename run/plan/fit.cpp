@@ -8,27 +8,27 @@
 
 namespace sluice {
 
-Status fits_here(const Config& config, const std::string& device, const PlanData& data, const Place& place) {
+Status fits_here(const Config& config, const std::string& device, const PlanData& data, const Seat& seat) {
   PlanRequest r;
   r.config = config;
   r.device = device;
   r.data = data;
   r.machine.host = this_machine();
-  r.devices = static_cast<unsigned>(place.local_world);
+  r.devices = static_cast<unsigned>(seat.local_world);
   r.machine.host.memory += r.devices * own_memory();  // the ranks of this host are alike
-  r.nodes = static_cast<unsigned>(std::max(place.world / place.local_world, 1));
+  r.nodes = static_cast<unsigned>(std::max(seat.world / seat.local_world, 1));
   if (device == "cuda")
-    if (const auto gpu = open_device(device, place.local_rank); gpu) {
+    if (const auto gpu = open_device(device, seat.local_rank); gpu) {
       r.machine.gpus = r.devices;
       r.machine.gpu_memory = (*gpu)->memory().total;
     }
-  return within_memory(make_plan(r), place.local_rank == 0);
+  return within_memory(make_plan(r), seat.local_rank == 0);
 }
 
-Status fits_before_synth(const Config& config, const std::string& device, const Place& place) {
+Status fits_before_synth(const Config& config, const std::string& device, const Seat& seat) {
   namespace fs = std::filesystem;
   if (!config.data.synth || (fs::exists(config.data.train) && fs::exists(config.data.val))) return Done{};
-  return fits_here(config, device, assumed_data(config), place);
+  return fits_here(config, device, assumed_data(config), seat);
 }
 
 }  // namespace sluice

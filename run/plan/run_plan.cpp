@@ -206,13 +206,13 @@ Result<DataSets> scan_validation(const Config& c) {
   return DataSets{both, both};
 }
 
-RunShape run_shape(const Config& c, const DataSets& sets, const Place& place) {
+RunShape run_shape(const Config& c, const DataSets& sets, const Seat& seat) {
   RunShape s;
   s.train_images = sets.train->size();
   s.val_images = sets.val->size();
   s.batch = static_cast<std::uint32_t>(c.train.batch);
-  s.rank = static_cast<std::uint32_t>(place.rank);
-  s.ranks = static_cast<std::uint32_t>(place.world);
+  s.rank = static_cast<std::uint32_t>(seat.rank);
+  s.ranks = static_cast<std::uint32_t>(seat.world);
   s.accumulate = static_cast<std::uint32_t>(c.train.accumulate);
   s.epochs = static_cast<std::uint32_t>(c.train.epochs);
   s.max_steps = static_cast<std::uint64_t>(c.train.max_steps);

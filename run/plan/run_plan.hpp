@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/figures/layout.hpp"
-#include "model/ranks/place.hpp"
+#include "model/ranks/seat.hpp"
 #include "nodes/data_path.hpp"
 #include "nodes/source/folder.hpp"
 #include "run/config/config.hpp"
@@ -41,6 +41,6 @@ struct RunPlan {
 // `data.val` alone, in both places.
 [[nodiscard]] Result<DataSets> scan_validation(const Config& config);
 
-[[nodiscard]] RunShape run_shape(const Config& config, const DataSets& sets, const Place& place = {});
+[[nodiscard]] RunShape run_shape(const Config& config, const DataSets& sets, const Seat& seat = {});
 
 }  // namespace sluice

@@ -21,7 +21,7 @@ std::string lost_text(const fs::path& metrics, std::size_t there, std::size_t ex
 
 // The lists of ranks that this run does not have any more: who has their images now lists them again.
 Status cut_former_ranks(const RunFacts& o, const BatchPlan& next) {
-  const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.folder, o.place.world);
+  const Result<std::vector<fs::path>> former = lists_of_former_ranks(o.folder, o.seat.world);
   if (!former) return former.error();
   for (const fs::path& file : *former)
     if (const Result<std::size_t> cut = cut_quarantine(file, next); !cut) return cut.error();
@@ -70,7 +70,7 @@ Status begin_fork(RunStart& start, const RunFacts& o, const BatchPlan& next) {
                                               .monitor = o.config.checkpoint.monitor,
                                               .keep = static_cast<std::size_t>(o.config.checkpoint.keep),
                                               .next = next,
-                                              .world = o.place.world});
+                                              .world = o.seat.world});
   if (!kept) {
     std::error_code ignored;
     fs::remove_all(start.staged, ignored);  // a half of a run helps nobody

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "model/ranks/place.hpp"
+#include "model/ranks/seat.hpp"
 #include "nodes/sampler.hpp"
 #include "run/config/config.hpp"
 #include "run/train/position.hpp"
@@ -20,7 +20,7 @@ struct RunFacts {
   int classes = 0;
   std::string device;  // as resolve_device gives it
   unsigned torch_threads = 1;
-  Place place = {};
+  Seat seat = {};
   std::filesystem::path folder = {};  // of the run; empty until it is known
 };
 

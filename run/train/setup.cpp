@@ -50,11 +50,11 @@ Status agree_on_run(Ranks& ranks, const RunFacts& o, RunStart& start, const Data
                {"state", resume ? resume->state : json()},
                {"source", resume ? resume->source : ""}};
   const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
-  const Result<std::string> heard = ranks.from_first("run", o.place.first() ? text : "");
+  const Result<std::string> heard = ranks.from_first("run", o.seat.first() ? text : "");
   if (!heard) return heard.error();
-  if (o.place.first()) return ranks.meet("the same run");
+  if (o.seat.first()) return ranks.meet("the same run");
   const json first = json::parse(*heard);
-  const std::string rank = "rank " + std::to_string(o.place.rank);
+  const std::string rank = "rank " + std::to_string(o.seat.rank);
   const json there = first.value("shape", json::object());
   for (const auto& [key, value] : told["shape"].items())
     if (const json other = there.value(key, json()); other != value)
@@ -82,9 +82,9 @@ Status agree_on_run(Ranks& ranks, const RunFacts& o, RunStart& start, const Data
 Status share_folder(TrainSetup& p) {
   const json own = {{"folder", p.run.folder.string()}, {"fork of", p.start.fork_of.string()}};
   const std::string text = own.dump(-1, ' ', false, json::error_handler_t::replace);
-  const Result<std::string> heard = p.ranks->from_first("folder", p.run.place.first() ? text : "");
+  const Result<std::string> heard = p.ranks->from_first("folder", p.run.seat.first() ? text : "");
   if (!heard) return heard.error();
-  if (p.run.place.first()) return Done{};
+  if (p.run.seat.first()) return Done{};
   const json told = json::parse(*heard);
   p.run.folder = told["folder"].get<std::string>();
   p.start.fork_of = told["fork of"].get<std::string>();
@@ -94,7 +94,7 @@ Status share_folder(TrainSetup& p) {
 // The list of a rank other than the first, which may be on a host that does not share rank 0's folder.
 Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
   const fs::path& folder = p.run.folder;
-  const std::string name = quarantine_name(p.run.place.rank);
+  const std::string name = quarantine_name(p.run.seat.rank);
   std::error_code ignored;  // a bad image that cannot be listed there tells
   fs::create_directories(folder, ignored);
   if (!p.start.fork_of.empty()) return copy_quarantine(p.start.fork_of / name, folder / name, next);
@@ -108,13 +108,13 @@ Status open_own_quarantine(const TrainSetup& p, const BatchPlan& next) {
 }
 
 // Only one process makes the tree that data.synth stands for: rank 0, then one on each host that lacks it.
-Status make_tree(const Config& config, const Place& place, Ranks* ranks) {
+Status make_tree(const Config& config, const Seat& seat, Ranks* ranks) {
   if (!ranks) return make_synth_tree(config);
   if (!config.data.synth) return Done{};
-  if (place.first())
+  if (seat.first())
     if (Status made = make_synth_tree(config); !made) return made;
   if (Status met = ranks->meet("synth on rank 0"); !met) return met;
-  if (place.local_rank == 0)
+  if (seat.local_rank == 0)
     if (Status made = make_synth_tree(config); !made) return made;
   return ranks->meet("synth on each host");
 }
@@ -122,20 +122,20 @@ Status make_tree(const Config& config, const Place& place, Ranks* ranks) {
 }  // namespace
 
 Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
-                                   const std::string& resume, const std::string& device, const Place& place,
+                                   const std::string& resume, const std::string& device, const Seat& seat,
                                    const std::shared_ptr<Ranks>& ranks) {
-  if (Status fits = fits_before_synth(config, device, place); !fits) return fits.error();
-  if (Status made = make_tree(config, place, ranks.get()); !made) return made.error();
+  if (Status fits = fits_before_synth(config, device, seat); !fits) return fits.error();
+  if (Status made = make_tree(config, seat, ranks.get()); !made) return made.error();
   Result<DataSets> sets = scan_data(config);
   if (!sets) return sets.error();
-  if (Status fits = fits_here(config, device, data_of(*sets), place); !fits) return fits.error();
+  if (Status fits = fits_here(config, device, data_of(*sets), seat); !fits) return fits.error();
   const std::size_t index_bytes = sets->index_bytes();
   const Machine machine = this_machine();
   Result<RunPlan> plan =
-      plan_run(config, machine, device, index_bytes, static_cast<unsigned>(place.local_world),
+      plan_run(config, machine, device, index_bytes, static_cast<unsigned>(seat.local_world),
                static_cast<std::int64_t>(sets->train->class_names().size()));
   if (!plan) return plan.error();
-  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, place));
+  Result<Sequence> sequence = Sequence::make(run_shape(config, *sets, seat));
   if (!sequence) return sequence.error();
 
   const int classes = static_cast<int>(sets->train->class_names().size());
@@ -148,12 +148,12 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
                        .classes = classes,
                        .device = device,
                        .torch_threads = torch_threads,
-                       .place = place},
+                       .seat = seat},
                .ranks = ranks};
   if (Status possible = can_make_threads(p.plan.threads()); !possible) return possible.error();
   if (ranks)  // none makes anything before all have found that they can run
     if (Status met = ranks->meet("plan"); !met) return met.error();
-  const auto ranks_here = static_cast<std::size_t>(place.local_world);
+  const auto ranks_here = static_cast<std::size_t>(seat.local_world);
   std::vector<std::string> notes;
   if (const std::size_t planned = ranks_here * p.plan.memory.total();
       planned > machine.memory && !config.budget.enforce)
@@ -162,21 +162,21 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
                     ": the run may be killed (budget.enforce = false)");
   if (std::string note = device_note(config.model.device, device); !note.empty())
     notes.push_back(std::move(note));
-  if (place.first()) {
+  if (seat.first()) {
     Result<RunStart> start = find_start(p.run, arguments.file, resume);
     if (!start) return start.error();
     p.start = std::move(*start);
   }
   if (ranks)
     if (Status agreed = agree_on_run(*ranks, p.run, p.start, *p.sets); !agreed) return agreed.error();
-  if (place.first())
+  if (seat.first())
     if (Status opened = open_start(p.start, p.run, arguments.file); !opened) return opened.error();
   if (ranks)
     if (Status shared = share_folder(p); !shared) return shared.error();
   p.start.notes.insert(p.start.notes.begin(), notes.begin(), notes.end());
   p.plan.pipeline.first_batch = p.plan.data.first_batch = p.start.first_batch;
   p.plan.pipeline.batches = sequence->batches();
-  if (!place.first())
+  if (!seat.first())
     if (Status opened = open_own_quarantine(p, sequence->at(p.start.first_batch)); !opened)
       return opened.error();
   return p;
@@ -185,10 +185,10 @@ Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& 
 std::vector<std::string> describe(const TrainSetup& p) {
   const PipelineOptions& o = p.plan.pipeline;
   const Sequence& s = p.run.sequence;
-  const Place& place = p.run.place;
+  const Seat& seat = p.run.seat;
   const auto count = [](std::uint64_t n) { return std::to_string(n); };
   const std::string rank =
-      place.alone() ? "" : ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world);
+      seat.alone() ? "" : ", rank " + std::to_string(seat.rank) + " of " + std::to_string(seat.world);
   const std::string most_readers =
       o.sizing && o.sizing->most.read_threads > o.read_threads
           ? " (up to " + count(o.sizing->most.read_threads) + " if storage is slow)"

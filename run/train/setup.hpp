@@ -26,7 +26,7 @@ struct TrainSetup {
 // `ranks`: none if alone. `device`: as resolve_device gives it.
 [[nodiscard]] Result<TrainSetup> set_up_training(const Config& config, const ConfigArguments& arguments,
                                                  const std::string& resume, const std::string& device,
-                                                 const Place& place, const std::shared_ptr<Ranks>& ranks);
+                                                 const Seat& seat, const std::shared_ptr<Ranks>& ranks);
 
 // What the trainer needs of it; it takes the checkpoint or the weights that the run begins with, once.
 [[nodiscard]] TrainerOptions trainer_options(TrainSetup& setup);

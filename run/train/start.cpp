@@ -131,7 +131,7 @@ Status can_start(RunStart& start, const RunFacts& o) {
     if (Status fits = Step::would_restore(options, *point.resume); !fits) return fits;
   if (point.weights)
     if (Status fits = Step::would_start_from(options, *point.weights); !fits) return fits;
-  return o.folder.empty() ? Status(Done{}) : can_write(o.folder, o.place.world);
+  return o.folder.empty() ? Status(Done{}) : can_write(o.folder, o.seat.world);
 }
 
 }  // namespace

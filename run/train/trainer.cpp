@@ -7,7 +7,7 @@ namespace sluice {
 namespace {
 
 BadImages open_bad_images(const RunFacts& facts, const StartPoint& start) {
-  BadImages bad(facts.folder / quarantine_name(facts.place.rank), facts.config.data.max_bad);
+  BadImages bad(facts.folder / quarantine_name(facts.seat.rank), facts.config.data.max_bad);
   if (start.position) bad.resume(start.position->bad);
   return bad;
 }
@@ -19,11 +19,11 @@ Trainer::Trainer(TrainerOptions options, Log& log)
       start_(std::move(options.start)),
       make_network_(std::move(options.network)),
       log_(log),
-      schedule_(schedule_options(facts_.config, facts_.place.world)),
+      schedule_(schedule_options(facts_.config, facts_.seat.world)),
       mix_(mix_options(facts_.config)),
       keeper_(facts_.folder / "checkpoints", static_cast<std::size_t>(facts_.config.checkpoint.keep),
               facts_.config.checkpoint.monitor, [&log] { return log.sync(std::chrono::seconds(20)); }),
-      recorder_({.speaks = facts_.place.first(),
+      recorder_({.speaks = facts_.seat.first(),
                  .records = start_.position ? start_.position->records : 0,
                  .accumulate = facts_.sequence.shape().accumulate,
                  .figures = task_of(facts_.config).figures},
@@ -31,7 +31,7 @@ Trainer::Trainer(TrainerOptions options, Log& log)
       agreement_({.sequence = facts_.sequence,
                   .exchange = std::move(options.exchange),
                   .signal = std::move(options.signal),
-                  .save_wished = [this] { return facts_.place.first() && clock_wants_to_save(); }},
+                  .save_wished = [this] { return facts_.seat.first() && clock_wants_to_save(); }},
                  open_bad_images(facts_, start_)) {
   if (start_.position) {
     at_ = *start_.position;

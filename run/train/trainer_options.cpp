@@ -9,7 +9,7 @@ TrainerOptions trainer_options(TrainSetup& p) {
   const auto network = [facts = p.run, ranks = p.ranks](std::function<void(const std::string&)> note) {
     StepOptions options = step_options(facts.config, facts.classes, facts.device, facts.torch_threads);
     options.ranks = ranks;
-    options.device_index = facts.place.local_rank;
+    options.device_index = facts.seat.local_rank;
     options.note = std::move(note);
     return make_network(options);
   };

@@ -37,7 +37,7 @@ Status Trainer::save(bool together) {
   }
   agreement_.saved();
   saved_at_ = now_ns();
-  if (!facts_.place.first()) {
+  if (!facts_.seat.first()) {
     unsaved_ = false;
     return Done{};
   }

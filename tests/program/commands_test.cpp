@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 using nlohmann::json;
@@ -33,8 +33,8 @@ std::vector<std::string> operator+(std::vector<std::string> words, const std::ve
 }  // namespace
 
 TEST_CASE("schedule: by epochs, without data and for a GPU that is not there") {
-  const Place place;
-  const json told = object(place.run(long_run + std::vector<std::string>{"--json", "-o", "lr.svg"}));
+  const Workshop shop;
+  const json told = object(shop.run(long_run + std::vector<std::string>{"--json", "-o", "lr.svg"}));
   REQUIRE(told["epochs"].size() == 600);
   CHECK(told["epochs"][0] == json{{"epoch", 0}, {"lr", 0.005}});
   CHECK(told["epochs"][4]["lr"] == 0.5);
@@ -43,21 +43,21 @@ TEST_CASE("schedule: by epochs, without data and for a GPU that is not there") {
   CHECK(told["total_batch"] == 256);
   CHECK(told["steps_per_epoch"].is_null());
   CHECK_FALSE(told.contains("steps"));
-  const std::string svg = read_text(place.folder / "lr.svg");
+  const std::string svg = read_text(shop.folder / "lr.svg");
   CHECK(has(svg, "tiny.toml"));
   CHECK(has(svg, "<path"));
 }
 
 TEST_CASE("bench feed: a paced consumer, slow storage and cached batches; no device, no validation images") {
-  const Place place;
-  fs::remove_all(place.folder / "val");
+  const Workshop shop;
+  fs::remove_all(shop.folder / "val");
   const std::vector<std::string> feed = {
       "bench",     "feed", "tiny.toml", "--json", "--set", "model.device=cuda",
       "--seconds", "0.5",  "--warmup",  "0.2",    "--set", "train.batch=32",
       "--rate",    "200"};  // a batch is more than there are images
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{}, {"--latency", "5"}, {"--bandwidth", "50"}, {"--headspace"}}) {
-    const json told = object(place.run(feed + more));
+    const json told = object(shop.run(feed + more));
     for (const char* key :
          {"images_per_s", "starvation", "first_batch_s", "peak_ledger_bytes", "peak_rss_bytes", "diagnosis"})
       CHECK(told.contains(key));
@@ -68,19 +68,19 @@ TEST_CASE("bench feed: a paced consumer, slow storage and cached batches; no dev
     CHECK(told["peak_rss_bytes"] > told["peak_ledger_bytes"]);
     CHECK(told["diagnosis"].get<std::string>().starts_with("bound by "));
   }
-  CHECK(has(place.run({"bench", "feed", "tiny.toml", "--set", "data.train=nowhere"}).err, "nowhere"));
-  CHECK(place.run(feed + std::vector<std::string>{"--rate", "-1"}).code == 2);
+  CHECK(has(shop.run({"bench", "feed", "tiny.toml", "--set", "data.train=nowhere"}).err, "nowhere"));
+  CHECK(shop.run(feed + std::vector<std::string>{"--rate", "-1"}).code == 2);
 }
 
 TEST_CASE("eval: the same figures as the run recorded; needs no training images") {
-  const Place place;
-  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=1"}).code == 0);
+  const Workshop shop;
+  REQUIRE(shop.train({"--set", "log.name=a", "--set", "train.max_steps=1"}).code == 0);
   json val;
-  for (const json& line : place.metrics("a"))
+  for (const json& line : shop.metrics("a"))
     if (line["event"] == "val") val = line;
-  fs::rename(place.folder / "train", place.folder / "gone");
+  fs::rename(shop.folder / "train", shop.folder / "gone");
   const json told =
-      object(place.run({"eval", "tiny.toml", "--json", "--checkpoint", "runs/a/checkpoints/last.ckpt"}));
+      object(shop.run({"eval", "tiny.toml", "--json", "--checkpoint", "runs/a/checkpoints/last.ckpt"}));
   for (const char* name : {"val/loss", "val/acc1", "val/acc5"}) {
     CAPTURE(name);
     CHECK(told[name] == val[name]);
@@ -90,8 +90,8 @@ TEST_CASE("eval: the same figures as the run recorded; needs no training images"
 }
 
 TEST_CASE("doctor: a sound configuration passes after one real step, and leaves nothing behind") {
-  const Place place;
-  const json told = object(place.run({"doctor", "tiny.toml", "--json"}));
+  const Workshop shop;
+  const json told = object(shop.run({"doctor", "tiny.toml", "--json"}));
   CHECK(told["ok"] == true);
   std::vector<std::string> names;
   for (const json& check : told["checks"]) names.push_back(check["name"]);
@@ -103,17 +103,17 @@ TEST_CASE("doctor: a sound configuration passes after one real step, and leaves 
     if (check["name"] == "images") CHECK(check["figures"]["looked_at"] == 48);
     if (check["name"] == "storage") CHECK(check["figures"]["images_per_s"] > 0);
   }
-  CHECK_FALSE(fs::exists(place.folder / "runs"));
+  CHECK_FALSE(fs::exists(shop.folder / "runs"));
 
-  const Ended machine_only = place.run({"doctor"});
+  const Ended machine_only = shop.run({"doctor"});
   CHECK(machine_only.code == 0);
   CHECK(has(machine_only.out, "ok       build"));
 }
 
 TEST_CASE("doctor: what is wrong is a line with what to do, and fails") {
-  const Place place;
+  const Workshop shop;
   const auto fails = [&](const std::vector<std::string>& words, const std::string& line) {
-    const Ended ended = place.run(std::vector<std::string>{"doctor", "tiny.toml"} + words);
+    const Ended ended = shop.run(std::vector<std::string>{"doctor", "tiny.toml"} + words);
     CAPTURE(ended.out);
     CHECK(ended.code == 1);
     CHECK(has(ended.out, "fail     "));
@@ -124,28 +124,28 @@ TEST_CASE("doctor: what is wrong is a line with what to do, and fails") {
   fails({"--set", "data.train=nowhere"}, "nowhere");
   fails({"--set", "budget.ram=1MiB"}, "budget.ram");
   fails({"--set", "log.dir=tiny.toml"}, "is not a folder");
-  write_file(place.folder / "val/ant/broken.JPEG", std::string("not an image"));
+  write_file(shop.folder / "val/ant/broken.JPEG", std::string("not an image"));
   fails({}, "val/ant/broken.JPEG: not a JPEG");
 }
 
 TEST_SUITE("long") {
   TEST_CASE("schedule: a table of the whole run; by steps it must know how many") {
-    const Place place;
-    const Ended table = place.run(long_run);
+    const Workshop shop;
+    const Ended table = shop.run(long_run);
     CHECK(table.code == 0);
     CHECK(std::ranges::count(table.out, '\n') == 600 + 3);
     CHECK(has(table.out, "not known: nowhere is not there"));
     CHECK(has(table.out, "    0         0.005\n"));
-    const Ended by_step = place.run(long_run + std::vector<std::string>{"--set", "schedule.interval=step"});
+    const Ended by_step = shop.run(long_run + std::vector<std::string>{"--set", "schedule.interval=step"});
     CHECK(by_step.code == 2);
     CHECK(has(by_step.err, "--steps-per-epoch"));
-    CHECK(place.run(long_run + std::vector<std::string>{"-o", "lr.png"}).code == 2);
+    CHECK(shop.run(long_run + std::vector<std::string>{"-o", "lr.png"}).code == 2);
   }
 
   TEST_CASE("schedule: a long run by steps is thinned, and still tells where each epoch begins and ends") {
-    const Place place;
-    const json told = object(place.run({"schedule", "tiny.toml", "--json", "--steps-per-epoch", "5004",
-                                        "--set", "schedule.interval=step", "--set", "train.epochs=90"}));
+    const Workshop shop;
+    const json told = object(shop.run({"schedule", "tiny.toml", "--json", "--steps-per-epoch", "5004",
+                                       "--set", "schedule.interval=step", "--set", "train.epochs=90"}));
     CHECK(told["steps_per_epoch"] == 5004);
     CHECK(told["steps"].size() <= 10000);
     CHECK(told["steps"].size() > 5000);
@@ -156,13 +156,13 @@ TEST_SUITE("long") {
   }
 
   TEST_CASE("schedule and eval: rates, averaged and exported weights, bad images, other networks") {
-    const Place place;
+    const Workshop shop;
     const std::vector<std::string> sets = {"--set", "schedule.interval=step", "--set", "optim.ema=0.5"};
-    const auto command = [&](const std::vector<std::string>& words) { return place.run(words + sets); };
+    const auto command = [&](const std::vector<std::string>& words) { return shop.run(words + sets); };
     REQUIRE(command({"train", "tiny.toml", "--set", "log.name=a"}).code == 0);
     std::vector<double> rates;
     json val;
-    for (const json& line : place.metrics("a")) {
+    for (const json& line : shop.metrics("a")) {
       if (line["event"] == "train") rates.push_back(line["train/lr"]);
       if (line["event"] == "val") val = line;
     }
@@ -186,10 +186,10 @@ TEST_SUITE("long") {
     CHECK(trained["left_out"] == 0);
 
     // The same weights by way of Python's format, an image that cannot be used, and a table.
-    REQUIRE(place.run({"export", checkpoint, "-o", "w.safetensors"}).code == 0);
+    REQUIRE(shop.run({"export", checkpoint, "-o", "w.safetensors"}).code == 0);
     CHECK(object(command({"eval", "tiny.toml", "--json", "--checkpoint", "w.safetensors"}))["val/loss"] ==
           trained["val/loss"]);
-    write_file(place.folder / "val/ant/broken.JPEG", std::string("not an image"));
+    write_file(shop.folder / "val/ant/broken.JPEG", std::string("not an image"));
     const Ended strict = command({"eval", "tiny.toml", "--checkpoint", checkpoint});
     CHECK(strict.code == 1);
     CHECK(has(strict.err, "data.max_bad"));
@@ -208,9 +208,9 @@ TEST_SUITE("long") {
   }
 
   TEST_CASE("lr-find: suggests a rate for optim.lr, draws it, and leaves nothing else behind") {
-    const Place place;
-    const Ended ended = place.run({"lr-find", "tiny.toml", "--json", "--steps", "20", "--low", "1e-4",
-                                   "--high", "1000", "-o", "lr.svg", "--set", "train.accumulate=2"});
+    const Workshop shop;
+    const Ended ended = shop.run({"lr-find", "tiny.toml", "--json", "--steps", "20", "--low", "1e-4",
+                                  "--high", "1000", "-o", "lr.svg", "--set", "train.accumulate=2"});
     const json told = object(ended);
     REQUIRE(told["points"].size() > 10);
     CHECK(told["points"][0]["lr"] == doctest::Approx(1e-4));
@@ -223,15 +223,15 @@ TEST_SUITE("long") {
     } else {
       CHECK(told.contains("why_none"));
     }
-    CHECK(has(read_text(place.folder / "lr.svg"), "smoothed"));
-    CHECK_FALSE(fs::exists(place.runs()));
-    CHECK(place.run({"lr-find", "tiny.toml", "--low", "1", "--high", "0.1"}).code == 2);
+    CHECK(has(read_text(shop.folder / "lr.svg"), "smoothed"));
+    CHECK_FALSE(fs::exists(shop.runs()));
+    CHECK(shop.run({"lr-find", "tiny.toml", "--low", "1", "--high", "0.1"}).code == 2);
   }
 }
 
 TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
-  const Place place;
-  const Ended here = place.run({"plan", "tiny.toml"});
+  const Workshop shop;
+  const Ended here = shop.run({"plan", "tiny.toml"});
   INFO(here.err);
   CHECK(here.code == 0);
   CHECK(has(here.out, "24 training and 24 validation images, 2 classes (counted in the folders)"));
@@ -240,7 +240,7 @@ TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
 
   // A preset for a GPU, with neither the data nor the GPU.
   write_file(
-      place.folder / "box.toml",
+      shop.folder / "box.toml",
       "name = \"box\"\ncpus = 8\nmemory = \"32GiB\"\ngpus = 1\ngpu_memory = \"15GiB\"\ngpu_name = \"x\"\n");
   const std::vector<std::string> away{"plan",
                                       "tiny.toml",
@@ -257,7 +257,7 @@ TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
                                       "budget.ram=auto"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), away.begin(), away.end());
-    return place.run(more);
+    return shop.run(more);
   };
   const Ended fits = with({"--rate", "100"});
   INFO(fits.err);
@@ -273,6 +273,6 @@ TEST_CASE("plan: a table, or one JSON object; exit 2 if it does not fit") {
   CHECK(not_fits.code == 2);
   CHECK(json::parse(not_fits.out)["fits"] == false);
   CHECK(has(not_fits.err, "VRAM: does not fit"));
-  CHECK(place.run({"plan", "tiny.toml", "--machine", "nowhere.toml"}).code == 2);
+  CHECK(shop.run({"plan", "tiny.toml", "--machine", "nowhere.toml"}).code == 2);
   CHECK(with({"--devices", "0"}).code == 2);
 }

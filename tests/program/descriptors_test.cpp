@@ -17,8 +17,8 @@ std::string closing(int which) {
   return words;
 }
 
-Ended run(const Place& place, int closed, const std::vector<std::string>& words) {
-  return in_shell(place, "exec \"$@\"" + closing(closed), words);
+Ended run(const Workshop& shop, int closed, const std::vector<std::string>& words) {
+  return in_shell(shop, "exec \"$@\"" + closing(closed), words);
 }
 
 struct Counts {
@@ -26,17 +26,17 @@ struct Counts {
 };
 
 // Trains with some closed, and holds records and log against those of the run `whole`.
-void trains_the_same(const Place& place, int closed, const std::vector<std::string>& more, Counts& counts) {
+void trains_the_same(const Workshop& shop, int closed, const std::vector<std::string>& more, Counts& counts) {
   const std::string name = "closed" + std::to_string(closed);
   std::vector<std::string> words = {"train", "tiny.toml", "--set", "log.name=" + name};
   words.insert(words.end(), more.begin(), more.end());
-  const Ended ended = run(place, closed, words);
+  const Ended ended = run(shop, closed, words);
   CAPTURE(closed);
   INFO(ended.err);
   REQUIRE(ended.code == 0);
-  const std::vector<std::string> whole = timeless(place, "whole"), records = timeless(place, name);
+  const std::vector<std::string> whole = timeless(shop, "whole"), records = timeless(shop, name);
   CHECK(records == whole);
-  CHECK(has(read_text(place.runs() / name / "train.log"), "saved runs/" + name + "/checkpoints/last.ckpt"));
+  CHECK(has(read_text(shop.runs() / name / "train.log"), "saved runs/" + name + "/checkpoints/last.ckpt"));
   CHECK(ended.out.empty());
   CHECK(ended.err.empty() == ((closed & 4) != 0));
   ++counts.runs;
@@ -45,10 +45,10 @@ void trains_the_same(const Place& place, int closed, const std::vector<std::stri
 
 const std::vector<std::string> short_run = {"--set", "train.epochs=1"};
 
-void whole_run(const Place& place, const std::vector<std::string>& more) {
+void whole_run(const Workshop& shop, const std::vector<std::string>& more) {
   std::vector<std::string> words = {"--set", "log.name=whole"};
   words.insert(words.end(), more.begin(), more.end());
-  const Ended whole = place.train(words);
+  const Ended whole = shop.train(words);
   INFO(whole.err);
   REQUIRE(whole.code == 0);
 }
@@ -56,36 +56,36 @@ void whole_run(const Place& place, const std::vector<std::string>& more) {
 }  // namespace
 
 TEST_CASE("descriptors: without stdout and stderr, or without all three, the records are whole") {
-  const Place place;
-  whole_run(place, short_run);
+  const Workshop shop;
+  whole_run(shop, short_run);
   Counts counts;
-  for (const int closed : {6, 7}) trains_the_same(place, closed, short_run, counts);
-  CHECK(run(place, 7, {"config", "tiny.toml"}).code == 0);
-  CHECK(run(place, 3, {"config", "nowhere.toml"}).code == 2);
+  for (const int closed : {6, 7}) trains_the_same(shop, closed, short_run, counts);
+  CHECK(run(shop, 7, {"config", "tiny.toml"}).code == 0);
+  CHECK(run(shop, 3, {"config", "nowhere.toml"}).code == 2);
 }
 
 TEST_SUITE("long") {
   TEST_CASE("descriptors: every combination of 0, 1 and 2 closed, for train and what writes files") {
-    const Place place;
-    whole_run(place, {});
+    const Workshop shop;
+    whole_run(shop, {});
     const std::string checkpoint = "runs/whole/checkpoints/last.ckpt";
-    REQUIRE(place.run({"export", checkpoint, "-o", "w.safetensors"}).code == 0);
-    const Ended shown = place.run({"show", "tiny.toml", "--npy", "w.npy"});
+    REQUIRE(shop.run({"export", checkpoint, "-o", "w.safetensors"}).code == 0);
+    const Ended shown = shop.run({"show", "tiny.toml", "--npy", "w.npy"});
     REQUIRE(shown.code == 0);
-    const std::string weights = read_text(place.folder / "w.safetensors"),
-                      array = read_text(place.folder / "w.npy");
-    const std::string config = place.run({"config", "tiny.toml"}).out;
+    const std::string weights = read_text(shop.folder / "w.safetensors"),
+                      array = read_text(shop.folder / "w.npy");
+    const std::string config = shop.run({"config", "tiny.toml"}).out;
     REQUIRE(weights.size() > 1000);
     REQUIRE(array.size() > 1000);
     Counts counts;
     for (int closed = 0; closed < 8; ++closed) {
       CAPTURE(closed);
-      trains_the_same(place, closed, {}, counts);
-      CHECK(run(place, closed, {"export", checkpoint, "-o", "x.safetensors"}).code == 0);
-      CHECK(read_text(place.folder / "x.safetensors") == weights);
-      CHECK(run(place, closed, {"show", "tiny.toml", "--npy", "x.npy"}).code == 0);
-      CHECK(read_text(place.folder / "x.npy") == array);
-      CHECK(run(place, closed, {"config", "tiny.toml"}).out == (closed & 2 ? "" : config));
+      trains_the_same(shop, closed, {}, counts);
+      CHECK(run(shop, closed, {"export", checkpoint, "-o", "x.safetensors"}).code == 0);
+      CHECK(read_text(shop.folder / "x.safetensors") == weights);
+      CHECK(run(shop, closed, {"show", "tiny.toml", "--npy", "x.npy"}).code == 0);
+      CHECK(read_text(shop.folder / "x.npy") == array);
+      CHECK(run(shop, closed, {"config", "tiny.toml"}).out == (closed & 2 ? "" : config));
       counts.files += 2;
     }
     MESSAGE(counts.runs, " trainings with the same ", counts.records, " records, ", counts.files,
@@ -93,12 +93,12 @@ TEST_SUITE("long") {
   }
 
   TEST_CASE("descriptors: ranks that are started without them") {
-    const Place place;
+    const Workshop shop;
     const std::vector<std::string> two = {"--devices",     "2",     "--set",
                                           "train.batch=2", "--set", "train.epochs=1"};
-    whole_run(place, two);
+    whole_run(shop, two);
     Counts counts;
-    for (const int closed : {1, 6, 7}) trains_the_same(place, closed, two, counts);
+    for (const int closed : {1, 6, 7}) trains_the_same(shop, closed, two, counts);
     MESSAGE(counts.runs, " trainings of two ranks with the same ", counts.records, " records");
   }
 
@@ -107,10 +107,10 @@ TEST_SUITE("long") {
       MESSAGE("skipped: no mount namespace can be made here (needs root)");
       return;
     }
-    const Place place;
+    const Workshop shop;
     const auto without = [&](const std::string& closed) {
       return in_shell(
-          place, "exec unshare -m sh -c 'mount -t tmpfs none /dev && exec \"$@\"" + closed + "' sh \"$@\"",
+          shop, "exec unshare -m sh -c 'mount -t tmpfs none /dev && exec \"$@\"" + closed + "' sh \"$@\"",
           {"config", "tiny.toml"});
     };
     CHECK(without("").code == 0);

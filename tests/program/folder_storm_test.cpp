@@ -10,7 +10,7 @@
 #include <random>
 
 #include "model/weights/checkpoint_file.hpp"
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 #include "tests/support/tree.hpp"
 
 using namespace sluice;
@@ -127,7 +127,7 @@ class Storm {
     CHECK(std::memcmp(last->data.data(), weights_.data(), weights_.size()) == 0);
   }
 
-  sluice::test::Place place_;
+  sluice::test::Workshop place_;
   std::vector<std::string> expected_;
   std::vector<std::byte> weights_;
   int runs_ = 0;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/weights/checkpoint_file.hpp"
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 #include "tests/support/free_port.hpp"
 #include "tests/support/tree.hpp"
 
@@ -26,15 +26,15 @@ Words set(std::initializer_list<std::string> values, Words more = {}) {
 }
 
 // Goes on with run `a`, is refused, and has changed nothing.
-void refused(const sluice::test::Place& place, const Words& words, const std::string& why) {
+void refused(const sluice::test::Workshop& shop, const Words& words, const std::string& why) {
   CAPTURE(why);
-  const std::string before = tree(place.runs());
-  const Ended ended = place.train(words);
+  const std::string before = tree(shop.runs());
+  const Ended ended = shop.train(words);
   INFO(ended.err);
   CHECK(ended.code == 2);
   CHECK(has(ended.err, why));
   CHECK_FALSE(has(ended.err, "starting anew"));
-  CHECK(tree(place.runs()) == before);
+  CHECK(tree(shop.runs()) == before);
 }
 
 const Words on = set({"log.name=a"}, {"--resume", "auto"});
@@ -53,9 +53,9 @@ void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
 }
 
 // Event and step of each record, "gap3@4" for a gap of three.
-std::vector<std::string> records(const sluice::test::Place& place, const std::string& run) {
+std::vector<std::string> records(const sluice::test::Workshop& shop, const std::string& run) {
   std::vector<std::string> seen;
-  for (const json& line : place.metrics(run)) {
+  for (const json& line : shop.metrics(run)) {
     std::string text = line["event"].get<std::string>();
     if (text == "end") continue;
     if (text == "gap") text += std::to_string(line["records"]["missing"].get<int>()) + "@";
@@ -67,57 +67,57 @@ std::vector<std::string> records(const sluice::test::Place& place, const std::st
 }  // namespace
 
 TEST_CASE("train: a checkpoints folder that cannot be listed is not taken for an empty one") {
-  const sluice::test::Place place;
-  REQUIRE(place.train(set({"log.name=a", "train.max_steps=2"})).code == 0);
-  const fs::path checkpoints = place.runs() / "a" / "checkpoints", kept = place.folder / "kept";
+  const sluice::test::Workshop shop;
+  REQUIRE(shop.train(set({"log.name=a", "train.max_steps=2"})).code == 0);
+  const fs::path checkpoints = shop.runs() / "a" / "checkpoints", kept = shop.folder / "kept";
   fs::rename(checkpoints, kept);
 
   fs::create_directory_symlink("checkpoints", checkpoints);  // ELOOP
-  refused(place, on, "checkpoints: cannot be listed: Too many levels of symbolic links");
+  refused(shop, on, "checkpoints: cannot be listed: Too many levels of symbolic links");
   fs::remove(checkpoints);
   write_file(checkpoints, "a file");
-  refused(place, on, "checkpoints: cannot be listed: Not a directory");
+  refused(shop, on, "checkpoints: cannot be listed: Not a directory");
   fs::remove(checkpoints);
   fs::create_directory_symlink(std::string(300, 'x'), checkpoints);
-  refused(place, on, "checkpoints: cannot be listed: File name too long");
+  refused(shop, on, "checkpoints: cannot be listed: File name too long");
   fs::remove(checkpoints);
 
   // One whose time cannot be told might be the newest.
   fs::create_directory(checkpoints);
   fs::create_symlink("odd.ckpt", checkpoints / "odd.ckpt");
-  refused(place, on, "odd.ckpt: Too many levels of symbolic links");
+  refused(shop, on, "odd.ckpt: Too many levels of symbolic links");
   fs::remove(checkpoints / "odd.ckpt");
   fs::create_symlink("gone", checkpoints / "last.ckpt");
-  refused(place, on, "last.ckpt: No such file or directory");
+  refused(shop, on, "last.ckpt: No such file or directory");
   fs::remove_all(checkpoints);
   fs::rename(kept, checkpoints);
 
   // The run's own folder, and the one of all runs.
-  fs::rename(place.runs() / "a", kept);
-  fs::create_directory_symlink("a", place.runs() / "a");
-  refused(place, on, "runs/a: Too many levels of symbolic links");
-  fs::remove(place.runs() / "a");
-  write_file(place.runs() / "a", "a file");
-  refused(place, on, "runs/a: is not a folder");
-  fs::remove(place.runs() / "a");
-  fs::create_directory_symlink("loop", place.folder / "loop");
-  refused(place, set({"log.dir=loop"}, {"--resume", "auto"}), "loop: cannot be listed: Too many levels");
-  refused(place, set({"log.dir=tiny.toml"}, {"--resume", "auto"}),
+  fs::rename(shop.runs() / "a", kept);
+  fs::create_directory_symlink("a", shop.runs() / "a");
+  refused(shop, on, "runs/a: Too many levels of symbolic links");
+  fs::remove(shop.runs() / "a");
+  write_file(shop.runs() / "a", "a file");
+  refused(shop, on, "runs/a: is not a folder");
+  fs::remove(shop.runs() / "a");
+  fs::create_directory_symlink("loop", shop.folder / "loop");
+  refused(shop, set({"log.dir=loop"}, {"--resume", "auto"}), "loop: cannot be listed: Too many levels");
+  refused(shop, set({"log.dir=tiny.toml"}, {"--resume", "auto"}),
           "tiny.toml: cannot be listed: Not a directory");
 
   // A run without a name: one of several cannot be looked into.
-  fs::rename(kept, place.runs() / "tiny-20260101-000000");
-  fs::create_directories(place.runs() / "tiny-20260102-000000");
-  fs::create_directory_symlink("checkpoints", place.runs() / "tiny-20260102-000000" / "checkpoints");
-  refused(place, {"--resume", "auto"}, "tiny-20260102-000000/checkpoints: cannot be listed");
+  fs::rename(kept, shop.runs() / "tiny-20260101-000000");
+  fs::create_directories(shop.runs() / "tiny-20260102-000000");
+  fs::create_directory_symlink("checkpoints", shop.runs() / "tiny-20260102-000000" / "checkpoints");
+  refused(shop, {"--resume", "auto"}, "tiny-20260102-000000/checkpoints: cannot be listed");
 }
 
 TEST_CASE("train: a run that begins again sets the records of its first try aside") {
-  const sluice::test::Place place;
+  const sluice::test::Workshop shop;
   const Words words =
       set({"log.name=a", "train.epochs=1", "train.batch=2", "data.max_bad=1"}, {"--resume", "auto"});
-  write_file(place.folder / "train/ant/10.JPEG", "no JPEG");
-  const fs::path run = place.runs() / "a";
+  write_file(shop.folder / "train/ant/10.JPEG", "no JPEG");
+  const fs::path run = shop.runs() / "a";
   const auto record = [&] {
     return fs::exists(run / "metrics.jsonl") && !lines_of(run / "metrics.jsonl").empty();
   };
@@ -127,10 +127,10 @@ TEST_CASE("train: a run that begins again sets the records of its first try asid
     });
   };
   for (const std::string before : {"before-1", "before-2"}) {
-    REQUIRE(place.train(words, send_signal(SIGKILL, record)).code == 128 + SIGKILL);
+    REQUIRE(shop.train(words, send_signal(SIGKILL, record)).code == 128 + SIGKILL);
     const std::string metrics = read_text(run / "metrics.jsonl"), log = read_text(run / "train.log");
     write_file(run / "quarantine.rank1.jsonl", "{}\n");
-    const Ended again = place.train(words, send_signal(SIGKILL, "is now in runs/a/" + before));
+    const Ended again = shop.train(words, send_signal(SIGKILL, "is now in runs/a/" + before));
     INFO(again.err);
     CHECK(has(again.err, "starting anew"));
     CHECK(read_text(run / before / "metrics.jsonl") == metrics);
@@ -147,13 +147,13 @@ TEST_CASE("train: a run that begins again sets the records of its first try asid
 }
 
 TEST_CASE("train: a resume that is refused changes nothing in the folder") {
-  const sluice::test::Place place;
-  REQUIRE(place.train(set({"log.name=a", "train.max_steps=2"})).code == 0);
-  const fs::path run = place.runs() / "a", last = run / "checkpoints" / "last.ckpt";
+  const sluice::test::Workshop shop;
+  REQUIRE(shop.train(set({"log.name=a", "train.max_steps=2"})).code == 0);
+  const fs::path run = shop.runs() / "a", last = run / "checkpoints" / "last.ckpt";
   const auto with = [](std::initializer_list<std::string> values) { return set(values, on); };
-  refused(place, with({"model.arch=resnet34"}), "arch was \"resnet18\"");
-  refused(place, with({"train.max_steps=1"}), "past the end of this run");
-  refused(place, with({"optim.ema=0.9"}), "tensor ema.conv1.weight is missing");
+  refused(shop, with({"model.arch=resnet34"}), "arch was \"resnet18\"");
+  refused(shop, with({"train.max_steps=1"}), "past the end of this run");
+  refused(shop, with({"optim.ema=0.9"}), "tensor ema.conv1.weight is missing");
 
   // As a program with an error, or somebody who knows the checksum, would write them.
   Result<Snapshot> whole = read_checkpoint(last);
@@ -163,7 +163,7 @@ TEST_CASE("train: a resume that is refused changes nothing in the folder") {
     Snapshot snapshot = *whole;
     change(snapshot);
     REQUIRE(write_checkpoint(snapshot, last));
-    refused(place, on, why);
+    refused(shop, on, why);
   };
   changed("tensor momentum.fc.bias is missing", [](Snapshot& s) {
     for (StoredTensor& t : s.tensors)
@@ -180,22 +180,22 @@ TEST_CASE("train: a resume that is refused changes nothing in the folder") {
   // Files that are in the way.
   for (const std::string name : {"metrics.jsonl", "config.toml", "quarantine.jsonl"}) {
     std::error_code ignored;  // there were no bad images to list
-    fs::rename(run / name, place.folder / "kept", ignored);
+    fs::rename(run / name, shop.folder / "kept", ignored);
     fs::create_directory(run / name);
-    refused(place, on, "runs/a/" + name + ": ");
+    refused(shop, on, "runs/a/" + name + ": ");
     fs::remove(run / name);
-    fs::rename(place.folder / "kept", run / name, ignored);
+    fs::rename(shop.folder / "kept", run / name, ignored);
   }
 
   // Without a checkpoint, and with weights that do not fit.
-  fs::rename(last, place.folder / "weights.ckpt");
-  refused(place, with({"model.arch=resnet34", "model.weights=weights.ckpt"}), "weights.ckpt: tensor");
+  fs::rename(last, shop.folder / "weights.ckpt");
+  refused(shop, with({"model.arch=resnet34", "model.weights=weights.ckpt"}), "weights.ckpt: tensor");
 }
 
 TEST_CASE("ranks: a resume that another rank refuses changes nothing in the folder") {
-  const sluice::test::Place place;
-  REQUIRE(place.train(set({"log.name=a", "train.max_steps=2"}, {"--devices", "2"})).code == 0);
-  const std::string before = tree(place.runs());
+  const sluice::test::Workshop shop;
+  REQUIRE(shop.train(set({"log.name=a", "train.max_steps=2"}, {"--devices", "2"})).code == 0);
+  const std::string before = tree(shop.runs());
   const std::string start =
       "exec \"$SLUICE_BINARY\" train tiny.toml --set log.name=a --set train.max_steps=3 --resume auto";
   const Ended ended = run_program(
@@ -203,40 +203,40 @@ TEST_CASE("ranks: a resume that another rank refuses changes nothing in the fold
        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
            std::to_string(free_port()) + "\n(RANK=1 LOCAL_RANK=1; export RANK LOCAL_RANK; " + start +
            " --set optim.lr=0.3) 2>one.txt &\nRANK=0 LOCAL_RANK=0; export RANK LOCAL_RANK; " + start},
-      place.folder.path());
+      shop.folder.path());
   INFO(ended.err);
   CHECK(ended.code == 2);
-  CHECK(has(read_text(place.folder / "one.txt"), "optim.lr is 0.3, and 0.1 on rank 0"));
-  CHECK(tree(place.runs()) == before);
+  CHECK(has(read_text(shop.folder / "one.txt"), "optim.lr is 0.3, and 0.1 on rank 0"));
+  CHECK(tree(shop.runs()) == before);
 }
 
 TEST_CASE("train: a validation without a usable image has no val metrics, and is never the best") {
-  const sluice::test::Place place;
+  const sluice::test::Workshop shop;
   for (const char* name : {"ant", "bee"})
     for (int i = 10; i < 22; ++i)
-      write_file(place.folder / ("val/" + std::string(name) + "/" + std::to_string(i) + ".JPEG"), "no JPEG");
+      write_file(shop.folder / ("val/" + std::string(name) + "/" + std::to_string(i) + ".JPEG"), "no JPEG");
   const Ended ended =
-      place.train(set({"log.name=a", "data.max_bad=1", "checkpoint.monitor=val/loss", "optim.ema=0.9"}));
+      shop.train(set({"log.name=a", "data.max_bad=1", "checkpoint.monitor=val/loss", "optim.ema=0.9"}));
   INFO(ended.err);
   CHECK(ended.code == 0);
   CHECK(has(ended.err, "warning: validation of epoch 0: no image could be used"));
   int validations = 0;
-  for (const json& line : place.metrics("a"))
+  for (const json& line : shop.metrics("a"))
     for (const auto& [key, value] : line.items()) {
       validations += key == "event" && value == "val";
       CHECK_FALSE(key.starts_with("val/"));
     }
   CHECK(validations == 2);
-  for (const auto& entry : fs::directory_iterator(place.runs() / "a" / "checkpoints"))
+  for (const auto& entry : fs::directory_iterator(shop.runs() / "a" / "checkpoints"))
     CHECK_FALSE(entry.path().filename().string().starts_with("epoch="));
 }
 
 TEST_CASE("train: records that are lost are noticed, and the file says where") {
-  const sluice::test::Place place;
-  const fs::path metrics = place.runs() / "a" / "metrics.jsonl";
-  REQUIRE(place.train(set({"log.name=a", "train.max_steps=3"})).code == 0);
+  const sluice::test::Workshop shop;
+  const fs::path metrics = shop.runs() / "a" / "metrics.jsonl";
+  REQUIRE(shop.train(set({"log.name=a", "train.max_steps=3"})).code == 0);
   std::vector<std::string> lines = lines_of(metrics);
-  REQUIRE(records(place, "a") == std::vector<std::string>{"train1", "train2", "train3", "val3"});
+  REQUIRE(records(shop, "a") == std::vector<std::string>{"train1", "train2", "train3", "val3"});
 
   SUBCASE("cut short") { lines.resize(1); }
   SUBCASE(
@@ -247,7 +247,7 @@ TEST_CASE("train: records that are lost are noticed, and the file says where") {
   const std::size_t left = std::min<std::size_t>(lines.size(), 3);
   write_lines(metrics, lines);
   const Ended ended =
-      place.train(set({"log.name=a", "checkpoint.every_steps=1", "train.max_steps=5"}, {"--resume", "auto"}));
+      shop.train(set({"log.name=a", "checkpoint.every_steps=1", "train.max_steps=5"}, {"--resume", "auto"}));
   INFO(ended.err);
   CHECK(ended.code == 0);
   CHECK(has(ended.err, "warning: runs/a/metrics.jsonl: has " + std::to_string(left) + " of the 4 records"));
@@ -256,26 +256,26 @@ TEST_CASE("train: records that are lost are noticed, and the file says where") {
     expected.push_back(std::vector<std::string>{"train1", left == 1 ? "" : "train3", "val3"}[i]);
   expected.push_back("gap" + std::to_string(4 - left) + "@3");
   expected.insert(expected.end(), {"train4", "val4", "train5", "val5"});
-  CHECK(records(place, "a") == expected);
+  CHECK(records(shop, "a") == expected);
   // Told once: the next resume counts the gap as what it stands for.
-  const Ended again = place.train(set({"log.name=a", "train.max_steps=6"}, {"--resume", "auto"}));
+  const Ended again = shop.train(set({"log.name=a", "train.max_steps=6"}, {"--resume", "auto"}));
   INFO(again.err);
   CHECK(again.code == 0);
   CHECK_FALSE(has(again.err, "warning: runs/a/metrics.jsonl"));
   expected.insert(expected.end(), {"train6", "val6"});
-  CHECK(records(place, "a") == expected);
+  CHECK(records(shop, "a") == expected);
 }
 
 TEST_CASE("train: what is taken away in mid-run ends it with an error") {
-  const sluice::test::Place place;
+  const sluice::test::Workshop shop;
   const auto taken = [&](const std::string& name, const std::string& why,
                          const std::function<void(const fs::path&)>& take) {
-    const fs::path run = place.runs() / name;
+    const fs::path run = shop.runs() / name;
     bool done = false;
-    const Ended ended = place.train(set({"log.name=" + name, "train.epochs=1000"}), {"Epoch 1:", [&](pid_t) {
-                                                                                       take(run);
-                                                                                       done = true;
-                                                                                     }});
+    const Ended ended = shop.train(set({"log.name=" + name, "train.epochs=1000"}), {"Epoch 1:", [&](pid_t) {
+                                                                                      take(run);
+                                                                                      done = true;
+                                                                                    }});
     INFO(ended.err);
     CHECK(done);
     CHECK(ended.code == 1);
@@ -291,23 +291,23 @@ TEST_CASE("train: what is taken away in mid-run ends it with an error") {
 }
 
 TEST_CASE("train: the advice for a run whose checkpoints are all damaged works") {
-  const sluice::test::Place place;
-  REQUIRE(place.train(set({"log.name=a", "train.max_steps=1"})).code == 0);
-  const fs::path checkpoints = place.runs() / "a" / "checkpoints";
+  const sluice::test::Workshop shop;
+  REQUIRE(shop.train(set({"log.name=a", "train.max_steps=1"})).code == 0);
+  const fs::path checkpoints = shop.runs() / "a" / "checkpoints";
   for (const auto& entry : fs::directory_iterator(checkpoints)) {
-    const fs::path own = place.folder / "own";  // the best one is a hard link to the same file
+    const fs::path own = shop.folder / "own";  // the best one is a hard link to the same file
     fs::copy_file(entry.path(), own);
     fs::resize_file(own, fs::file_size(own) - 1);
     fs::rename(own, entry.path());
   }
-  refused(place, on, "start anew without --resume under another log.name, or move the damaged files away");
-  refused(place, set({"log.name=a"}), "is there already");
-  CHECK(place.train(set({"log.name=b", "train.max_steps=1"})).code == 0);
-  fs::rename(checkpoints, place.runs() / "a" / "damaged");
-  const std::string metrics = read_text(place.runs() / "a" / "metrics.jsonl");
-  const Ended anew = place.train(set({"log.name=a", "train.max_steps=1"}, {"--resume", "auto"}));
+  refused(shop, on, "start anew without --resume under another log.name, or move the damaged files away");
+  refused(shop, set({"log.name=a"}), "is there already");
+  CHECK(shop.train(set({"log.name=b", "train.max_steps=1"})).code == 0);
+  fs::rename(checkpoints, shop.runs() / "a" / "damaged");
+  const std::string metrics = read_text(shop.runs() / "a" / "metrics.jsonl");
+  const Ended anew = shop.train(set({"log.name=a", "train.max_steps=1"}, {"--resume", "auto"}));
   INFO(anew.err);
   CHECK(anew.code == 0);
   CHECK(has(anew.err, "starting anew"));
-  CHECK(read_text(place.runs() / "a" / "before-1" / "metrics.jsonl") == metrics);
+  CHECK(read_text(shop.runs() / "a" / "before-1" / "metrics.jsonl") == metrics);
 }

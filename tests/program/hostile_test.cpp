@@ -8,7 +8,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/printable.hpp"
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice;
 using namespace sluice::test;
@@ -30,7 +30,7 @@ void check_printed(const Ended& ended) {
 }
 
 // A tree whose second class, and a bad image in each split, have such names.
-struct HostilePlace : Place {
+struct HostilePlace : Workshop {
   HostilePlace() {
     for (const char* split : {"train", "val"}) {
       fs::rename(folder.path() / split / "bee", folder.path() / split / ("bee" + evil));
@@ -84,12 +84,12 @@ std::string toml_escaped(const std::string& text) {
 }  // namespace
 
 TEST_CASE("hostile: names in the data tree reach no terminal, log or drawing raw") {
-  const HostilePlace place;
+  const HostilePlace shop;
   const Ended trained =
-      place.train({"--set", "train.max_steps=3", "--set", "data.max_bad=0.5", "--set", "log.name=a"});
+      shop.train({"--set", "train.max_steps=3", "--set", "data.max_bad=0.5", "--set", "log.name=a"});
   CHECK_MESSAGE(trained.code == 0, trained.err);
   check_printed(trained);
-  const fs::path run = place.runs() / "a";
+  const fs::path run = shop.runs() / "a";
   for (const char* name : {"train.log", "metrics.jsonl", "quarantine.jsonl", "config.toml", "graph.dot"})
     CHECK_MESSAGE(obeyed(read_text(run / name)) == "", name);
   std::istringstream lines(read_text(run / "quarantine.jsonl"));
@@ -99,34 +99,34 @@ TEST_CASE("hostile: names in the data tree reach no terminal, log or drawing raw
     std::string bytes;
     for (std::size_t i = 0; i < bad.at("file_bytes").get<std::string>().size(); i += 2)
       bytes += static_cast<char>(std::stoi(bad["file_bytes"].get<std::string>().substr(i, 2), nullptr, 16));
-    CHECK(fs::exists(place.folder.path() / bytes));  // told so that it can be found
+    CHECK(fs::exists(shop.folder.path() / bytes));  // told so that it can be found
   }
   CHECK(listed > 0);
 
-  check_printed(place.run({"plan", "tiny.toml"}));
-  check_printed(place.run({"plan", "tiny.toml", "--json"}));
-  check_printed(place.run({"doctor", "tiny.toml"}));
-  const Ended shown = place.run(
+  check_printed(shop.run({"plan", "tiny.toml"}));
+  check_printed(shop.run({"plan", "tiny.toml", "--json"}));
+  check_printed(shop.run({"doctor", "tiny.toml"}));
+  const Ended shown = shop.run(
       {"show", "tiny.toml", "--split", "val", "--batch", "4", "--sheet", evil.substr(0, 12) + ".jpg"});
   CHECK(shown.code == 0);
   check_printed(shown);
   CHECK(has(shown.out, "bee\\x1b]0;owned\\x07"));
-  const Ended drawn = place.run({"graph", "runs/a", "--format", "svg"});
+  const Ended drawn = shop.run({"graph", "runs/a", "--format", "svg"});
   check_printed(drawn);
   // A class that is missing in one split is named in the refusal.
-  fs::rename(place.folder.path() / "val" / ("bee" + evil), place.folder.path() / "val" / ("wasp" + evil));
-  const Ended refused = place.train();
+  fs::rename(shop.folder.path() / "val" / ("bee" + evil), shop.folder.path() / "val" / ("wasp" + evil));
+  const Ended refused = shop.train();
   CHECK(refused.code == 2);
   CHECK(has(refused.err, "missing (1): bee\\x1b]0;owned"));
   check_printed(refused);
 }
 
 TEST_CASE("hostile: words of the command line and of configurations are printed as they are spelled") {
-  const Place place;
+  const Workshop shop;
   const std::string config = "tiny" + evil + ".toml";
-  fs::copy(place.folder / "tiny.toml", place.folder / config);
+  fs::copy(shop.folder / "tiny.toml", shop.folder / config);
   write_file(
-      place.folder / "keys.toml",
+      shop.folder / "keys.toml",
       std::string("[\"\\u001b[2J\"]\n\"a\\nerror: all is lost\" = 1\n[train]\n\"\\u009b\" = 1\nbatch = "
                   "\"\\u001b\\nerror: all is lost\"\n"));
   const std::string key = "train." + evil.substr(0, evil.size() - 1);
@@ -150,15 +150,15 @@ TEST_CASE("hostile: words of the command line and of configurations are printed 
            {"export", evil + ".ckpt", "-o", "x.pt"},
            {"synth", evil, "--classes", "0"}}) {
     CAPTURE(printable(words[0] + " " + words.back()));
-    check_printed(place.run(words));
+    check_printed(shop.run(words));
   }
-  const Ended named = place.run({"config", "tiny.toml", "--set", "log.name=a\u009b\u202eb"});
+  const Ended named = shop.run({"config", "tiny.toml", "--set", "log.name=a\u009b\u202eb"});
   CHECK(named.code == 0);
   CHECK(has(named.out, "name = \"a\\u009b\\u202eb\""));
 }
 
 TEST_CASE("hostile: paths in configurations are printed as they are spelled, by every command") {
-  const Place place;
+  const Workshop shop;
   const std::string path = "none" + evil.substr(0, evil.size() - 1);  // the last byte is not UTF-8: no TOML
   const std::string word = "=\"" + toml_escaped(path) + "\"";
   // Too long for a file system, which throws; what it throws quotes the name.
@@ -167,12 +167,12 @@ TEST_CASE("hostile: paths in configurations are printed as they are spelled, by 
                          const std::string& more = "--set=train.max_steps=1") {
     CAPTURE(command);
     CAPTURE(printable(set));
-    const Ended ended = place.run({command, "tiny.toml", "--set", set, more});
+    const Ended ended = shop.run({command, "tiny.toml", "--set", set, more});
     CHECK_FALSE(ended.out + ended.err == "");
     check_printed(ended);
   };
   for (const char* command : {"plan", "schedule"})
-    CHECK(has(place.run({command, "tiny.toml", "--set", "data.train" + word}).out,
+    CHECK(has(shop.run({command, "tiny.toml", "--set", "data.train" + word}).out,
               printable(path) + " is not there"));
   for (const char* command : {"plan", "schedule", "graph", "train", "doctor"}) {
     check(command, "data.train" + word);
@@ -186,35 +186,35 @@ TEST_CASE("hostile: paths in configurations are printed as they are spelled, by 
 }
 
 TEST_CASE("hostile: FIFOs, sockets and devices in the data tree are passed over, and bad images in mid-run") {
-  const Place place;
+  const Workshop shop;
   struct Kind {
     const char* told;
     void (*make)(const fs::path&);
   };
   std::vector<Kind> kinds = {{"is a FIFO, not a file", make_fifo}, {"is a socket, not a file", make_socket}};
   // Only root may make one, and not in every container.
-  if (can_make_devices(place.folder.path()))
+  if (can_make_devices(shop.folder.path()))
     kinds.push_back({"is a device, not a file", make_device});
   else
     MESSAGE("devices cannot be made here: not tried");
-  const fs::path train = place.folder.path() / "train", val = place.folder.path() / "val";
+  const fs::path train = shop.folder.path() / "train", val = shop.folder.path() / "val";
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     kinds[i].make(train / "ant" / (std::to_string(90 + i) + ".JPEG"));
     kinds[i].make(train / ("cicada" + std::to_string(i)));
   }
   const auto number = [](std::size_t i) { return std::to_string(10 + i) + ".JPEG"; };
   const Ended ended =
-      place.train({"--set", "log.name=a", "--set", "train.epochs=4", "--set", "pipeline.read_ahead=4",
-                   "--set", "pipeline.prefetch=2", "--set", "data.max_bad=0.5"},
-                  {"epoch 0", [&](pid_t) {
-                     for (std::size_t i = 0; i < kinds.size(); ++i) {
-                       kinds[i].make(train / "ant" / number(i));
-                       kinds[i].make(val / "bee" / number(i));
-                     }
-                   }});
+      shop.train({"--set", "log.name=a", "--set", "train.epochs=4", "--set", "pipeline.read_ahead=4", "--set",
+                  "pipeline.prefetch=2", "--set", "data.max_bad=0.5"},
+                 {"epoch 0", [&](pid_t) {
+                    for (std::size_t i = 0; i < kinds.size(); ++i) {
+                      kinds[i].make(train / "ant" / number(i));
+                      kinds[i].make(val / "bee" / number(i));
+                    }
+                  }});
   CHECK_MESSAGE(ended.code == 0, ended.err);
   CHECK(has(ended.err, "24 training and 24 validation images"));
-  const std::string bad = read_text(place.runs() / "a" / "quarantine.jsonl");
+  const std::string bad = read_text(shop.runs() / "a" / "quarantine.jsonl");
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     CAPTURE(kinds[i].told);
     CHECK(has(bad, "val/bee/" + number(i)));
@@ -223,11 +223,11 @@ TEST_CASE("hostile: FIFOs, sockets and devices in the data tree are passed over,
 }
 
 TEST_CASE("hostile: FIFOs and devices in a run folder are refused by name, or replaced") {
-  const Place place;
-  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=3"}).code == 0);
-  const fs::path run = place.runs() / "a";
-  const fs::path kept = place.folder / "kept";
-  const auto resume = [&] { return place.train({"--set", "log.name=a", "--resume", "auto"}); };
+  const Workshop shop;
+  REQUIRE(shop.train({"--set", "log.name=a", "--set", "train.max_steps=3"}).code == 0);
+  const fs::path run = shop.runs() / "a";
+  const fs::path kept = shop.folder / "kept";
+  const auto resume = [&] { return shop.train({"--set", "log.name=a", "--resume", "auto"}); };
   fs::copy(run, kept, fs::copy_options::recursive);
   const auto restore = [&] {
     fs::remove_all(run);
@@ -244,7 +244,7 @@ TEST_CASE("hostile: FIFOs and devices in a run folder are refused by name, or re
     restore();
   }
   make_fifo(run / "graph.dot");
-  const Ended drawn = place.run({"graph", "runs/a"});
+  const Ended drawn = shop.run({"graph", "runs/a"});
   CHECK(drawn.code == 2);
   CHECK(has(drawn.err, "graph.dot: is a FIFO"));
   restore();
@@ -256,27 +256,27 @@ TEST_CASE("hostile: FIFOs and devices in a run folder are refused by name, or re
 }
 
 TEST_CASE("hostile: a configuration may come through a pipe; NUL, depth and length are refused") {
-  const Place place;
+  const Workshop shop;
   const auto shell = [&](const std::string& line) {
-    return run_program({"/bin/sh", "-c", line}, place.folder.path());
+    return run_program({"/bin/sh", "-c", line}, shop.folder.path());
   };
   const Ended piped = shell("cat tiny.toml | \"$SLUICE_BINARY\" train /dev/stdin --set train.max_steps=1");
   CHECK_MESSAGE(piped.code == 0, piped.err);
-  CHECK(place.run({"config", "/dev/zero"}).code == 2);
-  make_fifo(place.folder / "fifo.toml");
-  const Ended waiting = place.run({"train", "fifo.toml"});
+  CHECK(shop.run({"config", "/dev/zero"}).code == 2);
+  make_fifo(shop.folder / "fifo.toml");
+  const Ended waiting = shop.run({"train", "fifo.toml"});
   CHECK(waiting.code == 2);
   CHECK(has(waiting.err, "fifo.toml: cannot be read: is a FIFO, not a file"));
-  const Ended machine = place.run({"plan", "tiny.toml", "--machine", "fifo.toml"});
+  const Ended machine = shop.run({"plan", "tiny.toml", "--machine", "fifo.toml"});
   CHECK(machine.code == 2);
   CHECK(has(machine.err, "is a FIFO, not a file"));
   std::string deep;
   for (int i = 0; i < 50'000; ++i) deep += "a.";
-  write_file(place.folder / "deep.toml", deep + "a = 1\n");
-  const Ended refused = place.run({"config", "deep.toml"});
+  write_file(shop.folder / "deep.toml", deep + "a = 1\n");
+  const Ended refused = shop.run({"config", "deep.toml"});
   CHECK(refused.code == 2);
   CHECK(has(refused.err, "deep.toml:1:"));
-  const Ended nul = place.train({"--set", "log.dir=\"runs\\u0000x\"", "--set", "train.max_steps=1"});
+  const Ended nul = shop.train({"--set", "log.dir=\"runs\\u0000x\"", "--set", "train.max_steps=1"});
   CHECK(nul.code == 2);
   CHECK(has(nul.err, "log.dir holds a NUL byte"));
 }

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <random>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 namespace fs = std::filesystem;
@@ -31,8 +31,8 @@ std::vector<std::string> words(const std::string& name, int epochs) {
 }
 
 // The records without what depends on the clock.
-std::vector<nlohmann::json> timeless(const Place& place, const std::string& run) {
-  std::vector<nlohmann::json> records = place.metrics(run);
+std::vector<nlohmann::json> timeless(const Workshop& shop, const std::string& run) {
+  std::vector<nlohmann::json> records = shop.metrics(run);
   for (nlohmann::json& record : records) forget_clock(record);
   return records;
 }
@@ -44,8 +44,8 @@ constexpr std::array<Moment, 4> moments = {Moment::record, Moment::writing, Mome
 
 class Killer {
  public:
-  Killer(unsigned seed, const Place& place, const std::string& name, int epochs)
-      : random_(seed), place_(place), folder_(place.runs() / name), on_(words(name, epochs)) {
+  Killer(unsigned seed, const Workshop& shop, const std::string& name, int epochs)
+      : random_(seed), place_(shop), folder_(shop.runs() / name), on_(words(name, epochs)) {
     on_.insert(on_.end(), {"--resume", "auto"});
   }
 
@@ -94,28 +94,28 @@ class Killer {
   }
 
   std::minstd_rand random_;
-  const Place& place_;
+  const Workshop& place_;
   fs::path folder_;
   std::vector<std::string> on_;
 };
 
-std::string weights(const Place& place, const std::string& run, bool averaged) {
+std::string weights(const Workshop& shop, const std::string& run, bool averaged) {
   std::vector<std::string> words = {"export", "runs/" + run + "/checkpoints/last.ckpt", "-o",
                                     run + ".safetensors"};
   if (averaged) words.push_back("--ema");
-  REQUIRE(place.run(words).code == 0);
-  return read_text(place.folder / (run + ".safetensors"));
+  REQUIRE(shop.run(words).code == 0);
+  return read_text(shop.folder / (run + ".safetensors"));
 }
 
-void same_ends(const Place& place, const std::string& run, const std::string& other) {
-  const std::vector<nlohmann::json> a = timeless(place, run), b = timeless(place, other);
+void same_ends(const Workshop& shop, const std::string& run, const std::string& other) {
+  const std::vector<nlohmann::json> a = timeless(shop, run), b = timeless(shop, other);
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     CAPTURE(i);
     CHECK(a[i].dump() == b[i].dump());
   }
   for (const bool averaged : {false, true}) {
-    const bool same = weights(place, run, averaged) == weights(place, other, averaged);
+    const bool same = weights(shop, run, averaged) == weights(shop, other, averaged);
     CAPTURE(averaged);
     CHECK(same);
   }
@@ -123,15 +123,15 @@ void same_ends(const Place& place, const std::string& run, const std::string& ot
 
 // Runs that are killed again and again, until `kills` have hit; returns how many runs came to their end.
 int killed_and_resumed(unsigned seed, int epochs, int kills) {
-  const Place place;
-  const Ended whole = place.train(words("whole", epochs));
+  const Workshop shop;
+  const Ended whole = shop.train(words("whole", epochs));
   INFO(whole.err);
   REQUIRE(whole.code == 0);
   int ends = 0;
   for (int killed = 0; killed < kills; ++ends) {
     REQUIRE(ends < kills);  // else kills hardly ever hit
     const std::string name = "killed-" + std::to_string(ends);
-    Killer killer(seed + static_cast<unsigned>(ends), place, name, epochs);
+    Killer killer(seed + static_cast<unsigned>(ends), shop, name, epochs);
     bool going = true;
     while (killed < kills &&
            (going = killer.once(moments[static_cast<std::size_t>(killed) % moments.size()])))
@@ -141,7 +141,7 @@ int killed_and_resumed(unsigned seed, int epochs, int kills) {
       INFO(ended.err);
       REQUIRE(ended.code == 0);
     }
-    same_ends(place, "whole", name);
+    same_ends(shop, "whole", name);
   }
   return ends;
 }

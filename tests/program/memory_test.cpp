@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 namespace fs = std::filesystem;
@@ -63,17 +63,17 @@ fs::path own_cgroup() {
   return unified;
 }
 
-std::size_t planned(const Place& place, std::vector<std::string> words) {
+std::size_t planned(const Workshop& shop, std::vector<std::string> words) {
   words.insert(words.begin(), {"plan", "tiny.toml", "--json"});
-  const Ended ended = place.run(words);
+  const Ended ended = shop.run(words);
   REQUIRE_MESSAGE(ended.code == 0, ended.err);
   return nlohmann::json::parse(ended.out)["ram"]["total_bytes"];
 }
 
 // Trains, and holds what it took against the plan.
-void check_within_plan(const Place& place, const std::vector<std::string>& sets,
+void check_within_plan(const Workshop& shop, const std::vector<std::string>& sets,
                        const std::vector<std::string>& more = {}) {
-  const std::size_t total = planned(place, sets);
+  const std::size_t total = planned(shop, sets);
   // The limit is the plan's total to the byte, and what the kernel takes for the process is counted there
   // too.
   std::vector<std::string> words{std::getenv("SLUICE_BINARY"), "train", "tiny.toml", "--set",
@@ -89,7 +89,7 @@ void check_within_plan(const Place& place, const std::vector<std::string>& sets,
     FAIL("no limit can be set below ", wanted);
   else
     MESSAGE("no memory cgroup can be made below ", parent.string(), ": the peak alone is compared");
-  const Ended ended = run_program(words, place.folder.path());
+  const Ended ended = run_program(words, shop.folder.path());
   INFO(ended.err);
   CHECK(ended.code == 0);
   INFO("planned ", total >> 20, " MiB, taken ", ended.peak_bytes >> 20, " MiB");
@@ -115,27 +115,27 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 TEST_SUITE_BEGIN("long");
 
 TEST_CASE("memory: a training with validation and checkpoints stays within its plan") {
-  const Place place(disk);
-  check_within_plan(place, more_work);
+  const Workshop shop(disk);
+  check_within_plan(shop, more_work);
 }
 
 TEST_CASE("memory: recomputed, averaged, and with more threads") {
-  const Place place(disk);
-  check_within_plan(place, with(more_work, {"--set", "model.recompute=true"}));
-  check_within_plan(place, with(more_work, {"--set", "optim.ema=0.99"}));
-  check_within_plan(place, with(more_work, {"--set", "train.threads=2"}));
+  const Workshop shop(disk);
+  check_within_plan(shop, with(more_work, {"--set", "model.recompute=true"}));
+  check_within_plan(shop, with(more_work, {"--set", "optim.ema=0.99"}));
+  check_within_plan(shop, with(more_work, {"--set", "train.threads=2"}));
 }
 
 TEST_CASE("memory: a resumed training stays within its plan") {
-  const Place place(disk);
+  const Workshop shop(disk);
   const std::vector<std::string> named = with(more_work, {"--set", "log.name=a"});
-  check_within_plan(place, named);
-  check_within_plan(place, with(named, {"--set", "train.epochs=6"}), {"--resume", "auto"});
+  check_within_plan(shop, named);
+  check_within_plan(shop, with(named, {"--set", "train.epochs=6"}), {"--resume", "auto"});
 }
 
 TEST_CASE("memory: a larger network") {
-  const Place place(disk);
-  check_within_plan(place, with(more_work, {"--set", "model.arch=resnet50", "--set", "train.batch=12"}));
+  const Workshop shop(disk);
+  check_within_plan(shop, with(more_work, {"--set", "model.arch=resnet50", "--set", "train.batch=12"}));
 }
 
 TEST_SUITE_END();

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/program/place.hpp"
 #include "tests/program/rank_process.hpp"
+#include "tests/program/workshop.hpp"
 #include "tests/support/listeners.hpp"
 
 using namespace sluice::test;
@@ -68,8 +68,9 @@ class TwoHosts {
 };
 
 // One rank on each; `when` is for the first one.
-std::pair<Ended, Ended> train(const Place& place, const TwoHosts& hosts, const std::vector<std::string>& more,
-                              When when = {}, const std::pair<std::string, std::string>& variables = {}) {
+std::pair<Ended, Ended> train(const Workshop& shop, const TwoHosts& hosts,
+                              const std::vector<std::string>& more, When when = {},
+                              const std::pair<std::string, std::string>& variables = {}) {
   const auto words = [&](int i) {
     std::vector<std::string> all = {"train", "tiny.toml", "--nodes", "2", "--node-rank", std::to_string(i)};
     for (const char* set : {"log.name=a", "train.batch=2", "train.epochs=4", "dist.heartbeat=3"})
@@ -78,8 +79,8 @@ std::pair<Ended, Ended> train(const Place& place, const TwoHosts& hosts, const s
     return hosts.on(i, std::move(all), i == 0 ? variables.first : variables.second);
   };
   std::pair<Ended, Ended> ended;
-  std::thread other([&] { ended.second = run_program(words(1), place.folder.path()); });
-  ended.first = run_program(words(0), place.folder.path(), std::move(when));
+  std::thread other([&] { ended.second = run_program(words(1), shop.folder.path()); });
+  ended.first = run_program(words(0), shop.folder.path(), std::move(when));
   other.join();
   return ended;
 }
@@ -93,12 +94,12 @@ TEST_SUITE("long") {
       MESSAGE("skipped: network namespaces cannot be made here (needs root and iproute2)");
       return;
     }
-    const Place place;
+    const Workshop shop;
     Clock::time_point cut;
-    const auto started = [file = place.runs() / "a" / "metrics.jsonl"] {
+    const auto started = [file = shop.runs() / "a" / "metrics.jsonl"] {
       return fs::exists(file) && !read_text(file).empty();
     };
-    const auto [first, second] = train(place, hosts, {},
+    const auto [first, second] = train(shop, hosts, {},
                                        {"",
                                         [&](pid_t) {
                                           hosts.cable(false);
@@ -115,13 +116,13 @@ TEST_SUITE("long") {
     CHECK(has(second.err, "rank 0"));
     CHECK(took < std::chrono::seconds(3 + 30 + 10));
     hosts.cable(true);
-    const auto [again, other] = train(place, hosts, {"--resume", "auto"});
+    const auto [again, other] = train(shop, hosts, {"--resume", "auto"});
     INFO(again.err);
     INFO(other.err);
     CHECK(again.code == 0);
     CHECK(other.code == 0);
-    CHECK(place.metrics("a").back()["step"] == 24);
-    CHECK(place.metrics("a").back()["reason"] == "finished");
+    CHECK(shop.metrics("a").back()["step"] == 24);
+    CHECK(shop.metrics("a").back()["reason"] == "finished");
   }
 
   TEST_CASE("hosts: ranks listen on the address of the run's network alone, and meet by a secret") {
@@ -130,7 +131,7 @@ TEST_SUITE("long") {
       MESSAGE("skipped: network namespaces cannot be made here (needs root and iproute2)");
       return;
     }
-    const Place place;
+    const Workshop shop;
     const std::string secret = "SLUICE_SECRET=0123456789abcdef0123456789abcdef";
     std::vector<std::string> listening;
     const When look = {"",
@@ -138,10 +139,10 @@ TEST_SUITE("long") {
                          for (const pid_t p : {launcher, rank_process(launcher, 0)})
                            for (const std::string& at : listeners(p)) listening.push_back(at);
                        },
-                       [file = place.runs() / "a" / "metrics.jsonl"] {
+                       [file = shop.runs() / "a" / "metrics.jsonl"] {
                          return fs::exists(file) && !read_text(file).empty();
                        }};
-    const auto [first, second] = train(place, hosts, {}, look, {secret, secret});
+    const auto [first, second] = train(shop, hosts, {}, look, {secret, secret});
     INFO(first.err);
     INFO(second.err);
     CHECK(first.code == 0);
@@ -153,7 +154,7 @@ TEST_SUITE("long") {
       CHECK(at.starts_with(TwoHosts::address(0) + ":"));
     }
     const std::vector<std::string> soon = {"--set", "dist.timeout=4", "--set", "log.name=b"};
-    const auto [one, other] = train(place, hosts, soon, {}, {secret, secret + "0"});
+    const auto [one, other] = train(shop, hosts, soon, {}, {secret, secret + "0"});
     INFO(one.err);
     INFO(other.err);
     CHECK(one.code == 2);
@@ -161,7 +162,7 @@ TEST_SUITE("long") {
     CHECK(has(one.err, "rank 1: did not come within 4 s"));
     CHECK(has(one.err, "SLUICE_SECRET"));
     CHECK_FALSE(has(one.err + other.err, "0123456789abcdef"));
-    const auto [warned, there] = train(place, hosts, {"--set", "log.name=c", "--set", "train.epochs=1"});
+    const auto [warned, there] = train(shop, hosts, {"--set", "log.name=c", "--set", "train.epochs=1"});
     INFO(warned.err);
     CHECK(warned.code == 0);
     CHECK(there.code == 0);
@@ -174,15 +175,15 @@ TEST_SUITE("long") {
       MESSAGE("skipped: network namespaces cannot be made here (needs root and iproute2)");
       return;
     }
-    const Place place;
+    const Workshop shop;
     const std::vector<std::string> alone = {
         "train", "tiny.toml", "--nodes",          "2",     "--node-rank",
         "0",     "--set",     "dist.heartbeat=1", "--set", "dist.timeout=2"};
-    const Ended foreign = run_program(hosts.on(1, alone), place.folder.path());
+    const Ended foreign = run_program(hosts.on(1, alone), shop.folder.path());
     INFO(foreign.err);
     CHECK(foreign.code == 2);
     CHECK(has(foreign.err, "ranks: " + TwoHosts::address(0) + ": is not an address of this host"));
-    const Ended told = run_program(hosts.on(1, alone, "SLUICE_LISTEN=0.0.0.0"), place.folder.path());
+    const Ended told = run_program(hosts.on(1, alone, "SLUICE_LISTEN=0.0.0.0"), shop.folder.path());
     INFO(told.err);
     CHECK(told.code == 2);
     CHECK(has(told.err, "rank 1: did not come within 2 s"));

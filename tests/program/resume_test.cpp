@@ -4,32 +4,32 @@
 
 #include <algorithm>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 namespace fs = std::filesystem;
 
 TEST_CASE("train: SIGINT and SIGTERM in mid-epoch save `last`; --resume auto goes on to the same end") {
-  const Place place;
-  REQUIRE(place.train({"--set", "log.name=whole", "--set", "train.epochs=3"}).code == 0);
+  const Workshop shop;
+  REQUIRE(shop.train({"--set", "log.name=whole", "--set", "train.epochs=3"}).code == 0);
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string name = "run" + std::to_string(signal);
     const std::vector<std::string> words = {"--set", "log.name=" + name, "--set", "train.epochs=3"};
-    const Ended stopped = place.train(words, send_signal(signal, "Epoch 0:"));
+    const Ended stopped = shop.train(words, send_signal(signal, "Epoch 0:"));
     INFO(stopped.err);
     CHECK(stopped.code == 128 + signal);
-    CHECK(fs::exists(place.runs() / name / "checkpoints" / "last.ckpt"));
+    CHECK(fs::exists(shop.runs() / name / "checkpoints" / "last.ckpt"));
     CHECK(has(stopped.err, "last.ckpt"));
 
     std::vector<std::string> on = words;
     on.insert(on.end(), {"--resume", "auto"});
-    const Ended resumed = place.train(on);
+    const Ended resumed = shop.train(on);
     INFO(resumed.err);
     CHECK(resumed.code == 0);
     CHECK(has(resumed.err, "going on from"));
 
     // Every record once, with the losses of a run that was never stopped.
-    std::vector<nlohmann::json> a = place.metrics("whole"), b = place.metrics(name);
+    std::vector<nlohmann::json> a = shop.metrics("whole"), b = shop.metrics(name);
     for (auto* lines : {&a, &b})
       std::erase_if(*lines, [](const nlohmann::json& l) { return l["event"] == "end"; });
     REQUIRE(a.size() == b.size());
@@ -42,47 +42,46 @@ TEST_CASE("train: SIGINT and SIGTERM in mid-epoch save `last`; --resume auto goe
 }
 
 TEST_CASE("train: a full disk is reported, not survived in silence") {
-  const Place place;
+  const Workshop shop;
   // 2 MB is enough for the first files and far too little for a checkpoint.
   const Ended ended =
       run_program({"/bin/sh", "-c",
                    "trap '' XFSZ; ulimit -f 4000; exec \"$SLUICE_BINARY\" train tiny.toml --set log.name=a"},
-                  place.folder.path());
+                  shop.folder.path());
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(has(ended.err, "last.ckpt"));
   CHECK(has(ended.err, "File too large"));
-  CHECK_FALSE(fs::exists(place.runs() / "a" / "checkpoints" / "last.ckpt"));
-  for (const auto& entry : fs::directory_iterator(place.runs() / "a" / "checkpoints"))
+  CHECK_FALSE(fs::exists(shop.runs() / "a" / "checkpoints" / "last.ckpt"));
+  for (const auto& entry : fs::directory_iterator(shop.runs() / "a" / "checkpoints"))
     FAIL(entry.path().string());
 }
 
 TEST_CASE("train: a damaged checkpoint is passed over by name") {
-  const Place place;
-  REQUIRE(place.train({"--set", "log.name=a", "--set", "checkpoint.keep=2"}).code == 0);
-  const fs::path last = place.runs() / "a" / "checkpoints" / "last.ckpt";
+  const Workshop shop;
+  REQUIRE(shop.train({"--set", "log.name=a", "--set", "checkpoint.keep=2"}).code == 0);
+  const fs::path last = shop.runs() / "a" / "checkpoints" / "last.ckpt";
   std::string bytes = read_text(last);
   fs::remove(last);  // the best one is a hard link to the same file
   bytes[bytes.size() / 2] ^= 1;
   write_file(last, bytes);
-  const Ended ended = place.train({"--set", "log.name=a", "--set", "train.epochs=3", "--resume", "auto"});
+  const Ended ended = shop.train({"--set", "log.name=a", "--set", "train.epochs=3", "--resume", "auto"});
   INFO(ended.err);
   CHECK(ended.code == 0);
   CHECK(has(ended.err, "passed over"));
   CHECK(has(ended.err, "last.ckpt"));
-  const Ended named = place.train({"--set", "log.name=a", "--resume", "nowhere.ckpt"});
+  const Ended named = shop.train({"--set", "log.name=a", "--resume", "nowhere.ckpt"});
   CHECK(named.code == 2);
   CHECK(has(named.err, "nowhere.ckpt"));
 }
 
 TEST_CASE("train: a checkpoint of another network is refused and stays as it is") {
-  const Place place;
-  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
-  const fs::path run = place.runs() / "a";
+  const Workshop shop;
+  REQUIRE(shop.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
+  const fs::path run = shop.runs() / "a";
   const std::string last = read_text(run / "checkpoints" / "last.ckpt"),
                     metrics = read_text(run / "metrics.jsonl"), config = read_text(run / "config.toml");
-  const Ended ended =
-      place.train({"--set", "log.name=a", "--set", "model.arch=resnet34", "--resume", "auto"});
+  const Ended ended = shop.train({"--set", "log.name=a", "--set", "model.arch=resnet34", "--resume", "auto"});
   INFO(ended.err);
   CHECK(ended.code == 2);
   CHECK(has(ended.err, "arch was \"resnet18\" and is now \"resnet34\""));
@@ -92,66 +91,65 @@ TEST_CASE("train: a checkpoint of another network is refused and stays as it is"
 }
 
 TEST_CASE("train: a finished run can be made longer, and not shorter than it is") {
-  const Place place;
+  const Workshop shop;
   const auto steps = [&](const std::string& name) {
     std::vector<std::string> seen;
-    for (const auto& line : place.metrics(name))
+    for (const auto& line : shop.metrics(name))
       if (line["event"] != "end")
         seen.push_back(line["event"].get<std::string>() + std::to_string(line["step"].get<int>()));
     return seen;
   };
-  REQUIRE(place.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
-  const Ended shorter =
-      place.train({"--set", "log.name=a", "--set", "train.max_steps=1", "--resume", "auto"});
+  REQUIRE(shop.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
+  const Ended shorter = shop.train({"--set", "log.name=a", "--set", "train.max_steps=1", "--resume", "auto"});
   CHECK(shorter.code == 2);
   CHECK(has(shorter.err, "past the end of this run"));
-  const Ended same = place.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
+  const Ended same = shop.train({"--set", "log.name=a", "--set", "train.max_steps=2", "--resume", "auto"});
   CHECK(same.code == 0);
   CHECK(has(same.err, "finished already"));
-  const fs::path config = place.runs() / "a" / "config.toml";
+  const fs::path config = shop.runs() / "a" / "config.toml";
   const std::string before = read_text(config);
-  fs::create_hard_link(config, place.folder / "former.toml");
-  const Ended longer = place.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
+  fs::create_hard_link(config, shop.folder / "former.toml");
+  const Ended longer = shop.train({"--set", "log.name=a", "--set", "train.max_steps=5", "--resume", "auto"});
   INFO(longer.err);
   CHECK(longer.code == 0);
   CHECK(has(read_text(config), "max_steps = 5"));
-  CHECK(read_text(place.folder / "former.toml") == before);  // replaced whole, never written over
+  CHECK(read_text(shop.folder / "former.toml") == before);  // replaced whole, never written over
   CHECK(steps("a") ==
         std::vector<std::string>{"train1", "train2", "val2", "train3", "train4", "val4", "train5", "val5"});
 }
 
 TEST_CASE("train: killed before the first checkpoint, the same command with --resume auto begins again") {
-  const Place place;
+  const Workshop shop;
   const std::vector<std::string> words = {"--set",          "log.name=a", "--set",
                                           "train.epochs=1", "--resume",   "auto"};
-  const Ended killed = place.train(words, send_signal(SIGKILL, "threads:"));
+  const Ended killed = shop.train(words, send_signal(SIGKILL, "threads:"));
   CHECK(killed.code == 128 + SIGKILL);
-  const Ended again = place.train(words);
+  const Ended again = shop.train(words);
   INFO(again.err);
   CHECK(again.code == 0);
   CHECK(has(again.err, "starting anew"));
-  CHECK(place.metrics("a").size() == 4 + 1 + 1);
+  CHECK(shop.metrics("a").size() == 4 + 1 + 1);
 }
 
 TEST_CASE("train: the same signal told twice at once is one wish") {
-  const Place place;
+  const Workshop shop;
   const Ended ended =
-      place.train({"--set", "log.name=a", "--set", "train.epochs=1000"}, {"Epoch 0:", [](pid_t child) {
-                                                                            kill(child, SIGTERM);
-                                                                            kill(child, SIGTERM);
-                                                                          }});
+      shop.train({"--set", "log.name=a", "--set", "train.epochs=1000"}, {"Epoch 0:", [](pid_t child) {
+                                                                           kill(child, SIGTERM);
+                                                                           kill(child, SIGTERM);
+                                                                         }});
   INFO(ended.err);
   CHECK(ended.code == 128 + SIGTERM);
   CHECK(has(ended.err, "saved runs/a/checkpoints/last.ckpt"));
 }
 
 TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
-  const Place place;
+  const Workshop shop;
   const Ended ended =
-      place.train({"--set", "log.name=a", "--set", "train.epochs=1"},
-                  {"threads:", [&](pid_t) {
-                     fs::create_directories(place.runs() / "a" / "checkpoints" / "last.ckpt.partial" / "x");
-                   }});
+      shop.train({"--set", "log.name=a", "--set", "train.epochs=1"},
+                 {"threads:", [&](pid_t) {
+                    fs::create_directories(shop.runs() / "a" / "checkpoints" / "last.ckpt.partial" / "x");
+                  }});
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(has(ended.err, "last.ckpt"));
@@ -159,15 +157,15 @@ TEST_CASE("train: a final checkpoint that cannot be written is a failed run") {
 }
 
 TEST_CASE("train: a loss that is not finite ends the run, and nothing is saved") {
-  const Place place;
+  const Workshop shop;
   for (const std::string every : {"1", "100"}) {
     const Ended ended =
-        place.train({"--set", "log.name=a" + every, "--set", "optim.lr=1000", "--set", "optim.base_batch=1",
-                     "--set", "train.batch=2", "--set", "train.epochs=30", "--set", "log.every=" + every});
+        shop.train({"--set", "log.name=a" + every, "--set", "optim.lr=1000", "--set", "optim.base_batch=1",
+                    "--set", "train.batch=2", "--set", "train.epochs=30", "--set", "log.every=" + every});
     INFO(ended.err);
     CHECK(ended.code == 1);
     CHECK(has(ended.err, "train/loss: is not finite by step"));
     CHECK(has(ended.err, "learning rate"));
-    CHECK_FALSE(fs::exists(place.runs() / ("a" + every) / "checkpoints" / "last.ckpt"));
+    CHECK_FALSE(fs::exists(shop.runs() / ("a" + every) / "checkpoints" / "last.ckpt"));
   }
 }

@@ -1,15 +1,15 @@
 // The program behind a line of shell, for what only a shell can set up: limits, closed descriptors, mounts.
 #pragma once
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 namespace sluice::test {
 
-// `script` runs in the place's folder and says where the program goes with "$@".
-inline Ended in_shell(const Place& place, const std::string& script, std::vector<std::string> words,
+// `script` runs in the workshop's folder and says where the program goes with "$@".
+inline Ended in_shell(const Workshop& shop, const std::string& script, std::vector<std::string> words,
                       When when = {}) {
   words.insert(words.begin(), {"/bin/sh", "-c", script, "sh", std::getenv("SLUICE_BINARY")});
-  return run_program(words, place.folder.path(), std::move(when));
+  return run_program(words, shop.folder.path(), std::move(when));
 }
 
 // Whether this process may make mount namespaces: root may, mostly.
@@ -18,9 +18,9 @@ inline bool can_mount() {
 }
 
 // The records without what depends on the clock.
-inline std::vector<std::string> timeless(const Place& place, const std::string& run) {
+inline std::vector<std::string> timeless(const Workshop& shop, const std::string& run) {
   std::vector<std::string> lines;
-  for (nlohmann::json record : place.metrics(run)) {
+  for (nlohmann::json record : shop.metrics(run)) {
     forget_clock(record);
     lines.push_back(record.dump());
   }

@@ -2,20 +2,20 @@
 // results first, and takes nothing down that the stuck thread may use.
 #include <doctest/doctest.h>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 namespace fs = std::filesystem;
 
 namespace {
 
-Ended run_stuck(const Place& place, const std::string& path, std::vector<std::string> words,
+Ended run_stuck(const Workshop& shop, const std::string& path, std::vector<std::string> words,
                 std::function<bool()> end_once = nullptr) {
   words.insert(words.end(), {"--set", "pipeline.read_threads=64"});  // those before it wait for it
   words.insert(words.begin(),
                {"/usr/bin/env", std::string("LD_PRELOAD=") + SLUICE_FAILING_FILES, "SLUICE_FAIL_CALL=hang",
                 "SLUICE_FAIL_PATH=" + path, std::getenv("SLUICE_BINARY")});
-  return run_program(words, place.folder.path(),
+  return run_program(words, shop.folder.path(),
                      end_once ? send_signal(SIGTERM, std::move(end_once)) : When{});
 }
 
@@ -28,34 +28,34 @@ void check_left(const Ended& ended, int code) {
 }  // namespace
 
 TEST_CASE("stuck: show gives its batch, while a read ahead of it never comes back") {
-  const Place place;
+  const Workshop shop;
   const Ended ended =
-      run_stuck(place, "val/ant/17.JPEG", {"show", "tiny.toml", "--split", "val", "--npy", "a.npy"});
+      run_stuck(shop, "val/ant/17.JPEG", {"show", "tiny.toml", "--split", "val", "--npy", "a.npy"});
   check_left(ended, 0);
   CHECK(has(ended.out, "val batch 0 (epoch 0): 5 images"));
   CHECK(has(ended.out, "wrote a.npy"));
-  CHECK(fs::file_size(place.folder / "a.npy") > 5 * 32 * 32 * 3);
+  CHECK(fs::file_size(shop.folder / "a.npy") > 5 * 32 * 32 * 3);
 }
 
 TEST_CASE("stuck: train ends on a signal, says so, and can be resumed") {
-  const Place place;
-  const auto begun = [&] { return has(read_text(place.runs() / "a" / "metrics.jsonl"), "\"train\""); };
+  const Workshop shop;
+  const auto begun = [&] { return has(read_text(shop.runs() / "a" / "metrics.jsonl"), "\"train\""); };
   const Ended ended =
-      run_stuck(place, "val/ant/17.JPEG", {"train", "tiny.toml", "--set", "log.name=a"}, begun);
+      run_stuck(shop, "val/ant/17.JPEG", {"train", "tiny.toml", "--set", "log.name=a"}, begun);
   check_left(ended, 143);
   CHECK(has(ended.err, "a read never came back: its thread is left behind"));
   CHECK(has(ended.err, "saved runs/a/checkpoints/last.ckpt"));
-  const auto records = place.metrics("a");
+  const auto records = shop.metrics("a");
   REQUIRE_FALSE(records.empty());
   CHECK(records.back()["event"] == "end");
   CHECK(records.back()["reason"] == "stopped");
-  CHECK(place.train({"--set", "log.name=a", "--resume", "auto"}).code == 0);
+  CHECK(shop.train({"--set", "log.name=a", "--resume", "auto"}).code == 0);
 }
 
 TEST_CASE("stuck: bench feed gives its figures") {
-  const Place place;
+  const Workshop shop;
   const Ended ended =
-      run_stuck(place, "train/ant/12.JPEG",
+      run_stuck(shop, "train/ant/12.JPEG",
                 {"bench", "feed", "tiny.toml", "--seconds", "0.3", "--warmup", "0.1", "--json"});
   check_left(ended, 0);
   CHECK(nlohmann::json::accept(ended.out));

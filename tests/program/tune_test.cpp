@@ -3,15 +3,15 @@
 
 #include <csignal>
 
-#include "tests/program/place.hpp"
+#include "tests/program/workshop.hpp"
 
 using namespace sluice::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
 TEST_CASE("tune: at least the configuration itself is tried, and the written option trains") {
-  const Place place;
-  const Ended ended = place.run(
+  const Workshop shop;
+  const Ended ended = shop.run(
       {"tune", "tiny.toml", "--minutes", "0.05", "--json", "-o", "tuned.toml", "--choose", "aggressive"});
   INFO(ended.err);
   REQUIRE(ended.code == 0);
@@ -25,29 +25,29 @@ TEST_CASE("tune: at least the configuration itself is tried, and the written opt
   CHECK(told["rows"][0]["data_wait"] <= 1);
   CHECK(told["chosen"] == "aggressive");
   for (const char* name : {"conservative", "balanced", "aggressive"}) CHECK(told["options"].contains(name));
-  CHECK_FALSE(fs::exists(place.runs()));
-  const std::string written = read_text(place.folder / "tuned.toml");
+  CHECK_FALSE(fs::exists(shop.runs()));
+  const std::string written = read_text(shop.folder / "tuned.toml");
   CHECK(has(written, "aggressive option"));
   CHECK(has(written, "\nlr = 0.1\nbase_batch = 256\n"));
-  CHECK(place.run({"train", "tuned.toml", "--set", "train.max_steps=1"}).code == 0);
+  CHECK(shop.run({"train", "tuned.toml", "--set", "train.max_steps=1"}).code == 0);
 }
 
 TEST_CASE("tune: refuses what no trial could help") {
-  const Place place;
-  const Ended small = place.run({"tune", "tiny.toml", "--set", "budget.ram=1MiB"});
+  const Workshop shop;
+  const Ended small = shop.run({"tune", "tiny.toml", "--set", "budget.ram=1MiB"});
   CHECK(small.code == 2);
   CHECK(has(small.err, "budget.ram"));
   CHECK(small.out.empty());
-  const Ended itself = place.run({"tune", "tiny.toml", "-o", "tiny.toml"});
+  const Ended itself = shop.run({"tune", "tiny.toml", "-o", "tiny.toml"});
   CHECK(itself.code == 2);
   CHECK(has(itself.err, "is the configuration itself"));
-  CHECK(place.run({"tune", "tiny.toml", "--choose", "best"}).code == 2);
+  CHECK(shop.run({"tune", "tiny.toml", "--choose", "best"}).code == 2);
 }
 
 TEST_CASE("tune: interrupted, it prints the table so far") {
-  const Place place;
+  const Workshop shop;
   const Ended ended =
-      place.run({"tune", "tiny.toml", "--minutes", "1"}, send_signal(SIGINT, "as configured: "));
+      shop.run({"tune", "tiny.toml", "--minutes", "1"}, send_signal(SIGINT, "as configured: "));
   CHECK(ended.code == 130);
   CHECK(has(ended.out, "setting"));
   CHECK(has(ended.out, "as configured"));
@@ -56,10 +56,10 @@ TEST_CASE("tune: interrupted, it prints the table so far") {
 
 TEST_SUITE("long") {
   TEST_CASE("tune: a trial that fails is a row, and the search goes on") {
-    const Place place;
+    const Workshop shop;
     // 24 images: batches of 12 and 24 work, 48 do not.
     const Ended ended =
-        place.run({"tune", "tiny.toml", "--minutes", "0.9", "--json", "--set", "train.batch=24"});
+        shop.run({"tune", "tiny.toml", "--minutes", "0.9", "--json", "--set", "train.batch=24"});
     INFO(ended.err);
     REQUIRE(ended.code == 0);
     const json told = json::parse(ended.out);

@@ -28,11 +28,11 @@ struct Options {
   int die_at = -1, freeze_at = -1, fail_at = -1;
 };
 
-// Place p of global batch b shows the same at any number of ranks.
+// Seat p of global batch b shows the same at any number of ranks.
 struct Images {
   Images(const Options& o, int number)
       : size(o.step.task.sample.width()), pixels(static_cast<std::size_t>(o.step.batch * size * size * 3)) {
-    const int first = o.ranks.place.rank * o.step.batch, values = size * size * 3;
+    const int first = o.ranks.seat.rank * o.step.batch, values = size * size * 3;
     for (int i = 0; i < o.step.batch; ++i) {
       Random random(1, static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(first + i),
                     Purpose::synth);
@@ -102,7 +102,7 @@ Status run(const Options& o, Step& step, Ranks* ranks) {
     std::printf("step %d loss %a params %016lx state %016lx", number,
                 sums->train.loss / static_cast<double>(sums->train.count), kept.params, kept.state);
     if (ranks != nullptr) {
-      const std::int64_t mine[] = {ranks->place().rank + 1, number};
+      const std::int64_t mine[] = {ranks->seat().rank + 1, number};
       const auto told = ranks->exchange(mine);
       if (!told) return told.error();
       std::printf(" exchange %ld %ld", told->at(0), told->at(1));
@@ -128,20 +128,20 @@ Status measure(const Options& o, Step& step) {
 }
 
 int work(Options o) {
-  const Place& place = o.ranks.place;
-  if (!place.alone()) {
+  const Seat& seat = o.ranks.seat;
+  if (!seat.alone()) {
     auto joined = Ranks::join(o.ranks);
     if (!joined) return failed(joined.error());
     o.step.ranks = *joined;
   }
   Ranks* const ranks = o.step.ranks.get();
-  if (!o.trace.empty() && place.first()) o.step.trace = std::make_shared<ReduceTrace>();
+  if (!o.trace.empty() && seat.first()) o.step.trace = std::make_shared<ReduceTrace>();
   if (ranks != nullptr) {
     ranks->watch([&](const Error& error) {
       std::fprintf(stderr, "lost: %s\n", error.text().c_str());
       ranks->abort();
     });
-    const auto heard = ranks->from_first("greeting", "from rank " + std::to_string(place.rank));
+    const auto heard = ranks->from_first("greeting", "from rank " + std::to_string(seat.rank));
     if (!heard) return failed(heard.error());
     std::printf("greeting %s\n", heard->c_str());
   }
@@ -149,7 +149,7 @@ int work(Options o) {
   if (!step) return failed(step.error());
   const Status done = o.timed ? measure(o, *step) : run(o, *step, ranks);
   if (o.step.trace)
-    if (const Status written = o.step.trace->write(o.trace, place.rank); !written)
+    if (const Status written = o.step.trace->write(o.trace, seat.rank); !written)
       return failed(written.error());
   if (!done) {
     std::printf("kept %016lx intact %d\n", checksums(*step).state, step->intact());
@@ -163,7 +163,7 @@ int work(Options o) {
 
 int main(int argc, char** argv) {
   Options o;
-  Place& place = o.ranks.place;
+  Seat& seat = o.ranks.seat;
   o.step.arch = "resnet18";
   o.step.classes = 10;
   o.step.batch = 8;
@@ -177,10 +177,10 @@ int main(int argc, char** argv) {
   o.step.seed = 42;
   std::int64_t heartbeat = 60'000;
   CLI::App app("one rank of a small training");
-  app.add_option("--rank", place.rank);
-  app.add_option("--world", place.world);
-  app.add_option("--port", place.port);
-  app.add_option("--address", place.address);
+  app.add_option("--rank", seat.rank);
+  app.add_option("--world", seat.world);
+  app.add_option("--port", seat.port);
+  app.add_option("--address", seat.address);
   app.add_option("--heartbeat", heartbeat, "ms");
   app.add_option("--steps", o.steps);
   app.add_option("--warm", o.warm, "steps that are not measured");

@@ -134,15 +134,15 @@ inline RunFacts tiny_facts(const std::filesystem::path& folder, const Config& co
   shape.val_images = 3 * shape.ranks;
   shape.seed = 42;
   std::filesystem::create_directories(folder / "checkpoints");
-  Place place;
-  place.rank = rank;
-  place.world = ranks;
+  Seat seat;
+  seat.rank = rank;
+  seat.world = ranks;
   return {.config = config,
           .config_text = to_toml(config),
           .sequence = *Sequence::make(shape),
           .classes = 2,
           .device = "cpu",
-          .place = place,
+          .seat = seat,
           .folder = folder};
 }
 

@@ -73,11 +73,11 @@ class QueuedFolder final : public CompletingSource {
       const Waiting one = std::move(queue_.back());
       queue_.pop_back();
       lock.unlock();
-      const auto place = [&](std::size_t bytes, std::vector<iovec>& where) {
-        return one.delivery->place(bytes, where);
+      const auto make_room = [&](std::size_t bytes, std::vector<iovec>& where) {
+        return one.delivery->make_room(bytes, where);
       };
       one.delivery->done(one.stop->requested() ? Outcome::big()
-                                               : folder_.fetch(one.index, one.options, place, *one.stop));
+                                               : folder_.fetch(one.index, one.options, make_room, *one.stop));
       lock.lock();
     }
   }

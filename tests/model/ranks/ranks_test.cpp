@@ -21,9 +21,9 @@ namespace {
 
 RanksOptions options(int rank, int world, std::uint16_t port, std::chrono::milliseconds heartbeat = 60s) {
   RanksOptions o;
-  o.place.rank = o.place.local_rank = rank;
-  o.place.world = o.place.local_world = world;
-  o.place.port = port;
+  o.seat.rank = o.seat.local_rank = rank;
+  o.seat.world = o.seat.local_world = world;
+  o.seat.port = port;
   o.timeout = 30s;
   o.heartbeat = heartbeat;
   return o;

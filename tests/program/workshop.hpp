@@ -16,10 +16,10 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-struct Place {
+struct Workshop {
   TemporaryFolder folder;
 
-  explicit Place(const std::filesystem::path& root = temporary_root()) : folder(root) {
+  explicit Workshop(const std::filesystem::path& root = temporary_root()) : folder(root) {
     int n = 0;
     for (const char* split : {"train", "val"})
       for (const char* name : {"ant", "bee"})

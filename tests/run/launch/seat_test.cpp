@@ -1,4 +1,4 @@
-#include "run/launch/place.hpp"
+#include "run/launch/seat.hpp"
 
 #include <doctest/doctest.h>
 
@@ -29,52 +29,52 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("place: what torchrun says") {
-  const auto p = place_from(torchrun);
+TEST_CASE("seat: what torchrun says") {
+  const auto p = seat_from(torchrun);
   REQUIRE(p);
   REQUIRE(*p);
-  const Place& place = **p;
-  CHECK(place.rank == 5);
-  CHECK(place.world == 8);
-  CHECK(place.local_rank == 1);
-  CHECK(place.local_world == 4);
-  CHECK(place.address == "node0");
-  CHECK(place.port == 29511);
-  CHECK(place.store_elsewhere);
-  CHECK(place.attempt == "2");
-  CHECK_FALSE((*place_from(with(torchrun, "TORCHELASTIC_USE_AGENT_STORE", "False")))->store_elsewhere);
+  const Seat& seat = **p;
+  CHECK(seat.rank == 5);
+  CHECK(seat.world == 8);
+  CHECK(seat.local_rank == 1);
+  CHECK(seat.local_world == 4);
+  CHECK(seat.address == "node0");
+  CHECK(seat.port == 29511);
+  CHECK(seat.store_elsewhere);
+  CHECK(seat.attempt == "2");
+  CHECK_FALSE((*seat_from(with(torchrun, "TORCHELASTIC_USE_AGENT_STORE", "False")))->store_elsewhere);
   const auto by_hand =
-      place_from(without(without(torchrun, "TORCHELASTIC_USE_AGENT_STORE"), "TORCHELASTIC_RESTART_COUNT"));
+      seat_from(without(without(torchrun, "TORCHELASTIC_USE_AGENT_STORE"), "TORCHELASTIC_RESTART_COUNT"));
   CHECK_FALSE((*by_hand)->store_elsewhere);
   CHECK((*by_hand)->attempt == "0");
 }
 
-TEST_CASE("place: ranks that are all on one host meet on loopback, unless told otherwise") {
+TEST_CASE("seat: ranks that are all on one host meet on loopback, unless told otherwise") {
   Environment local = without(with(torchrun, "WORLD_SIZE", "4"), "TORCHELASTIC_USE_AGENT_STORE");
   local["RANK"] = "1";
-  CHECK((*place_from(local))->address == "127.0.0.1");
-  CHECK((*place_from(with(local, "TORCHELASTIC_USE_AGENT_STORE", "True")))->address == "node0");
-  const auto told = place_from(with(local, "SLUICE_LISTEN", "0.0.0.0"));
+  CHECK((*seat_from(local))->address == "127.0.0.1");
+  CHECK((*seat_from(with(local, "TORCHELASTIC_USE_AGENT_STORE", "True")))->address == "node0");
+  const auto told = seat_from(with(local, "SLUICE_LISTEN", "0.0.0.0"));
   CHECK((*told)->address == "node0");
   CHECK((*told)->listen == "0.0.0.0");
-  CHECK((*place_from(with(local, "SLUICE_LISTEN_FD", "7")))->listener == 7);
-  CHECK((*place_from(local))->listener == -1);
-  CHECK_FALSE(place_from(with(local, "SLUICE_LISTEN_FD", "x")));
+  CHECK((*seat_from(with(local, "SLUICE_LISTEN_FD", "7")))->listener == 7);
+  CHECK((*seat_from(local))->listener == -1);
+  CHECK_FALSE(seat_from(with(local, "SLUICE_LISTEN_FD", "x")));
 }
 
-TEST_CASE("place: a secret comes from the environment, and hosts without one are warned of") {
-  const auto open = place_from(torchrun);
+TEST_CASE("seat: a secret comes from the environment, and hosts without one are warned of") {
+  const auto open = seat_from(torchrun);
   CHECK((*open)->secret.empty());
   CHECK(has(trust_warning(**open), "SLUICE_SECRET"));
   CHECK(has(trust_warning(**open), "node0 port 29511"));
   const std::string secret = "0123456789abcdef";
-  const auto shared = place_from(with(torchrun, "SLUICE_SECRET", secret));
+  const auto shared = seat_from(with(torchrun, "SLUICE_SECRET", secret));
   CHECK((*shared)->secret == secret);
   CHECK(trust_warning(**shared).empty());
-  CHECK((*place_from(with(torchrun, "TORCHELASTIC_RUN_ID", "job7")))->attempt == "job7/2");
+  CHECK((*seat_from(with(torchrun, "TORCHELASTIC_RUN_ID", "job7")))->attempt == "job7/2");
   for (const std::string& bad : {std::string("short"), secret + "\n", secret + "/a", std::string(257, 'a')}) {
     CAPTURE(bad);
-    const auto p = place_from(with(torchrun, "SLUICE_SECRET", bad));
+    const auto p = seat_from(with(torchrun, "SLUICE_SECRET", bad));
     REQUIRE_FALSE(p);
     CHECK_FALSE(has(p.error().text(), bad));  // it is not shown
   }
@@ -82,23 +82,23 @@ TEST_CASE("place: a secret comes from the environment, and hosts without one are
       {"NODE_RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "node0"}, {"SLUICE_SECRET", secret}};
   const auto hosts = hosts_from(node, {});
   REQUIRE(hosts);
-  CHECK((*place_from(rank_environment(*hosts, 0)))->secret == secret);
+  CHECK((*seat_from(rank_environment(*hosts, 0)))->secret == secret);
   CHECK_FALSE(hosts_from(with(node, "SLUICE_SECRET", "short"), {}));
 }
 
-TEST_CASE("place: without RANK there is none") {
+TEST_CASE("seat: without RANK there is none") {
   for (const Environment& e : {Environment{}, without(torchrun, "RANK"), with(torchrun, "RANK", "")}) {
-    const auto p = place_from(e);
+    const auto p = seat_from(e);
     REQUIRE(p);
     CHECK_FALSE(*p);
   }
 }
 
-TEST_CASE("place: a variable that is missing or makes no sense is named") {
+TEST_CASE("seat: a variable that is missing or makes no sense is named") {
   for (const char* name : {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     CAPTURE(name);
     for (const Environment& e : {without(torchrun, name), with(torchrun, name, "")}) {
-      const auto p = place_from(e);
+      const auto p = seat_from(e);
       REQUIRE_FALSE(p);
       CHECK(has(p.error().text(), "launch: " + std::string(name) + ": is not set"));
     }
@@ -117,7 +117,7 @@ TEST_CASE("place: a variable that is missing or makes no sense is named") {
   for (const auto& [name, value] : wrong) {
     CAPTURE(name);
     CAPTURE(value);
-    const auto p = place_from(with(torchrun, name, value));
+    const auto p = seat_from(with(torchrun, name, value));
     REQUIRE_FALSE(p);
     CHECK(has(p.error().text(), "launch: " + std::string(name) + ": is \"" + value + "\""));
   }
@@ -174,7 +174,7 @@ TEST_CASE("hosts: a rank that is started finds its place") {
   Hosts hosts;
   hosts.devices = 2, hosts.nodes = 3, hosts.node_rank = 1, hosts.address = "node0", hosts.port = 4000;
   for (const int local : {0, 1}) {
-    const auto p = place_from(rank_environment(hosts, local));
+    const auto p = seat_from(rank_environment(hosts, local));
     REQUIRE(p);
     REQUIRE(*p);
     CHECK((*p)->rank == 2 + local);

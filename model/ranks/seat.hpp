@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-struct Place {
+struct Seat {
   int rank = 0, world = 1;              // among all
   int local_rank = 0, local_world = 1;  // on this host
   std::string address = "127.0.0.1";    // of the store, where ranks find each other

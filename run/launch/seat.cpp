@@ -1,4 +1,4 @@
-#include "run/launch/place.hpp"
+#include "run/launch/seat.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -93,9 +93,9 @@ Environment this_environment() {
   return all;
 }
 
-Result<std::optional<Place>> place_from(const Environment& e) {
-  if (!find(e, "RANK")) return std::optional<Place>();
-  Place p;
+Result<std::optional<Seat>> seat_from(const Environment& e) {
+  if (!find(e, "RANK")) return std::optional<Seat>();
+  Seat p;
   const Result<int> world = required(e, "WORLD_SIZE", 1, most_ranks);
   if (!world) return world.error();
   const Result<int> rank = required(e, "RANK", 0, *world - 1);
@@ -154,10 +154,10 @@ Result<Hosts> hosts_from(const Environment& e, const LaunchArguments& asked) {
   return hosts;
 }
 
-std::string trust_warning(const Place& place) {
-  if (place.all_on_this_host() || !place.secret.empty()) return "";
-  return "launch: SLUICE_SECRET: is not set, so whoever reaches " + place.address + " port " +
-         std::to_string(place.port) +
+std::string trust_warning(const Seat& seat) {
+  if (seat.all_on_this_host() || !seat.secret.empty()) return "";
+  return "launch: SLUICE_SECRET: is not set, so whoever reaches " + seat.address + " port " +
+         std::to_string(seat.port) +
          " can speak for a rank; set the same random text on all hosts (openssl rand -hex 16), and keep the "
          "port in a network of your own (docs/multi-node.md)";
 }
