@@ -10,6 +10,7 @@
 #include "base/descriptor.hpp"
 #include "base/files/durable.hpp"
 #include "base/files/regular.hpp"
+#include "base/files/write.hpp"
 #include "base/printable.hpp"
 #include "base/process/child.hpp"
 #include "cli/commands.hpp"
@@ -57,7 +58,7 @@ Result<std::string> to_svg(const std::string& dot) {
   char name[] = "/tmp/sluice-graph-XXXXXX";
   const Descriptor file(mkostemp(name, O_CLOEXEC));
   if (file.get() < 0) return Error{"graph", name, std::strerror(errno), ""};
-  const bool written = write(file.get(), dot.data(), dot.size()) == static_cast<ssize_t>(dot.size());
+  const bool written = write_all(file.get(), dot) == dot.size();
   ChildEnd end;
   if (written)
     end = run_child({.words = {"dot", "-Tsvg", name}, .program = "dot", .limit = std::chrono::minutes(10)});

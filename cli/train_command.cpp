@@ -18,8 +18,8 @@ struct TrainArguments {
   std::vector<std::string> words;  // the whole command line, for ranks that are started
 };
 
-std::chrono::milliseconds seconds(double value) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+std::chrono::milliseconds in_milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
 // This process as one rank, or alone.
@@ -37,8 +37,8 @@ int train(const Config& config, const ConfigArguments& arguments, const std::str
     if (const std::string warning = trust_warning(seat); seat.first() && !warning.empty())
       std::cerr << "sluice: warning: " << warning << "\n";
     Result<std::shared_ptr<Ranks>> joined =
-        Ranks::join({seat, *device, seconds(config.dist.timeout), seconds(config.dist.heartbeat),
-                     [] { return caught_signal() != 0; }});
+        Ranks::join({seat, *device, in_milliseconds(config.dist.timeout),
+                     in_milliseconds(config.dist.heartbeat), [] { return caught_signal() != 0; }});
     if (!joined) {
       note_thread_left_behind();  // one may be in torch still
       return refuse(joined.error());

@@ -5,17 +5,6 @@
 namespace sluice {
 namespace {
 
-class Busy {
- public:
-  explicit Busy(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-  ~Busy() { flag_ = false; }
-
- private:
-  std::atomic<bool>& flag_;
-};
-
 // Stands for a batch's release until the end of the stage: the first call counts, and the end is one.
 class ReleasedOnce {
  public:
@@ -35,7 +24,7 @@ class ReleasedOnce {
 
 Status StepStage::operator()(Batch& batch) {
   ++begun_;
-  const Busy busy(busy_);
+  const Busy busy(*this);
   OnDevice on_device = std::move(DeviceFeed::of(batch));
   batch.device.reset();
   ReleasedOnce released(on_device.batch);

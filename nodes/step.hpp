@@ -20,7 +20,19 @@ class StepStage {
 
   Status operator()(Batch& batch);  // on step's thread
 
-  // On any thread: batches begun so far, and whether one is being worked on.
+  // While one lives, step is at work: with a batch, or with what comes before the first and after the last.
+  class Busy {
+   public:
+    explicit Busy(StepStage& stage) : flag_(stage.busy_) { flag_ = true; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() { flag_ = false; }
+
+   private:
+    std::atomic<bool>& flag_;
+  };
+
+  // On any thread: batches begun so far, and whether step is at work.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] bool busy() const { return busy_; }
 

@@ -19,6 +19,7 @@ Status DeviceFeed::prepare(const std::vector<Slot*>& slots) {
   }
   Result<Upload> upload = Upload::create(device_, {batch_, sample_, 3});
   if (!upload) return upload.error();
+  const Lock lock(mutex_);
   upload_.emplace(std::move(*upload));
   return Done{};
 }
@@ -44,7 +45,13 @@ std::function<Values()> DeviceFeed::gpu_figures() const {
 }
 
 void DeviceFeed::cancel() {
+  const Lock lock(mutex_);
   if (upload_) upload_->stop();
+}
+
+std::optional<Error> DeviceFeed::failure() {
+  const Lock lock(mutex_);
+  return upload_ ? upload_->failure() : std::nullopt;
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "graph/flow/stages.hpp"
 #include "model/device/upload_ring.hpp"
 #include "nodes/record/metrics.hpp"
@@ -31,6 +32,8 @@ class DeviceFeed {
   Status prepare(const std::vector<Slot*>& slots);
   Status upload(Batch& batch);  // on upload's thread; leaves an OnDevice
   void cancel();                // wakes an upload that waits; on any thread
+  // What the device failed at after its batch was given away, where no upload came to tell it.
+  [[nodiscard]] std::optional<Error> failure();
 
   // Of the GPU, for records; nothing on the CPU. After prepare.
   [[nodiscard]] std::function<Values()> gpu_figures() const;
@@ -43,7 +46,8 @@ class DeviceFeed {
   SampleLayout sample_;
   std::shared_ptr<Device> device_;
   std::vector<Slot*> pinned_;
-  std::optional<Upload> upload_;
+  Mutex mutex_;                   // the log's thread may cancel() while prepare() is at work
+  std::optional<Upload> upload_;  // upload()'s thread begins after prepare()
 };
 
 }  // namespace sluice

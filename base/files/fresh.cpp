@@ -1,6 +1,6 @@
 #include "base/files/fresh.hpp"
 
-#include <unistd.h>
+#include "base/files/write.hpp"
 
 namespace sluice {
 
@@ -13,13 +13,7 @@ bool swap_text(const std::filesystem::path& path, const std::filesystem::path& a
   std::filesystem::remove(aside, ignored);  // of a process that was killed
   const Descriptor file(create_fresh(aside).fd);
   if (file.get() < 0) return false;
-  bool good = true;
-  while (good && !text.empty()) {
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    good = written > 0;
-    if (good) text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  const bool good = write_all(file.get(), text) == text.size();
   if (good && ::rename(aside.c_str(), path.c_str()) == 0) return true;
   std::filesystem::remove(aside, ignored);
   return false;

@@ -1,8 +1,8 @@
 #include "cli/bench/cpu_parts.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace sluice {
 
@@ -24,11 +24,6 @@ CpuParts cpu_parts(const std::vector<CpuRound>& rounds) {
           of([](const CpuRound& r) { return r.whole - r.read_decode; })};
 }
 
-std::string part_text(double ms) {
-  if (ms <= 0) return "within noise";
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.3f", ms);
-  return text.data();
-}
+std::string part_text(double ms) { return ms <= 0 ? "within noise" : fmt::format("{:.3f}", ms); }
 
 }  // namespace sluice

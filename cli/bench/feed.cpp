@@ -221,7 +221,7 @@ Run add_bench_feed(Options& to) {
   number("--rate", asked->rate, "Images/s that the consumer takes; 0: as fast as they come", 0, 1e9);
   number("--latency", asked->storage.latency_ms, "Milliseconds added to each file", 0, 1e6);
   number("--bandwidth", asked->storage.megabytes_per_s, "MB/s of all reads together; 0: as it is", 0, 1e9);
-  number("--seconds", asked->seconds, "FeedFigures", 0.1, 1e6);
+  number("--seconds", asked->seconds, "Seconds to measure", 0.1, 1e6);
   number("--warmup", asked->warmup, "Seconds before, which do not count", 0, 1e6);
   to.flag("--headspace", asked->headspace, "Give the first batches again and again instead");
   to.json(asked->json, "Print one JSON object");

@@ -21,8 +21,7 @@ Attendant::Attendant(Session& session, RankWatch& ranks, const StepStage& step, 
 
 void Attendant::signalled(int signal) {
   told_ = true;
-  told_at_ = now_ns();
-  begun_ = step_.begun();
+  idle_since_ = now_ns();
   if (seat_.alone()) session_.stop().request();
   if (seat_.first())
     session_.log().message(Level::info,
@@ -33,6 +32,10 @@ void Attendant::signalled(int signal) {
 
 void Attendant::look() {
   answer();
+  if (step_.busy() || step_.begun() != begun_) {
+    begun_ = step_.begun();
+    idle_since_ = now_ns();
+  }
   if (told_ && starving()) {
     told_ = false;
     session_.stop().fail({"ranks", "", "told to end, and no batch came", "go on with --resume auto"});
@@ -50,8 +53,7 @@ void Attendant::answer() {
 // Ranks agree on a stop from batch to batch. Where none comes, because a read takes long and the others may
 // be gone, there is no time to wait for it: what ends processes does not wait either.
 bool Attendant::starving() const {
-  return !seat_.alone() && now_ns() - told_at_ > 10'000'000'000 && !step_.busy() && step_.begun() == begun_ &&
-         !session_.stop().failure();
+  return !seat_.alone() && now_ns() - idle_since_ > 10'000'000'000 && !session_.stop().failure();
 }
 
 void Attendant::draw(const GraphFigures& figures) {

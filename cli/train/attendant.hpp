@@ -34,8 +34,8 @@ class Attendant {
   const std::filesystem::path folder_;
   const PartDiagnosis& diagnosis_;
   MemoryWatch memory_;
-  Nanoseconds drawn_ = 0, told_at_ = 0;
-  std::uint64_t begun_ = 0;  // when the signal came
+  Nanoseconds drawn_ = 0, idle_since_ = 0;  // since the signal, or since step was last seen at work
+  std::uint64_t begun_ = 0;                 // batches, when last looked
   bool told_ = false;
 };
 

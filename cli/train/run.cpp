@@ -73,9 +73,15 @@ int run_training(TrainSetup& p, RankWatch& ranks) {
   });
   Status saved = Done{};
   Stages stages = data_path(p.sets, p.run.sequence, p.plan.data);
-  stages.step_begin = [&] { return trainer->begin(); };
+  stages.step_begin = [&] {
+    const StepStage::Busy busy(step);
+    return trainer->begin();
+  };
   stages.step = [&](Batch& batch) { return step(batch); };
-  stages.step_over = [&] { saved = trainer->over(); };
+  stages.step_over = [&] {
+    const StepStage::Busy busy(step);
+    saved = trainer->over();
+  };
   stages.tell = [&](const std::string& line) {
     if (first) session->log().message(Level::info, line);
   };

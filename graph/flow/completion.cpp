@@ -7,8 +7,8 @@ namespace sluice {
 bool CompletionTable::enter(Sample* sample) {
   const Lock lock(mutex_);
   if (settled_) return false;
-  hooks_.hold();
   entries_.push_back(sample);
+  hooks_.hold();
   return true;
 }
 

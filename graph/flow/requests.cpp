@@ -24,6 +24,11 @@ struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
       lock.unlock();
       runner.begin_read(Request(shared_from_this(), runner.open_read(sample)));
       lock.lock();
+      if (closed) {  // it may have begun after cancel() had all others dropped
+        lock.unlock();
+        runner.drop_reads();
+        lock.lock();
+      }
     }
     beginning = false;
     back.notify_all();

@@ -37,7 +37,7 @@ StageRunner::StageRunner(const PipelineOptions& options, Stages stages, Ledger& 
       wake_(wake),
       read_ahead_(options.sizing ? std::min(options.sizing->least.read_ahead, options.split.read_ahead)
                                  : options.split.read_ahead),
-      lane_account_(ledger.open("big lane", options.split.lane)),
+      lane_account_(ledger.open(name_of(NodeId::lane), options.split.lane)),
       chunks_(options.split.chunks, ledger.open("read-ahead", options.split.chunks * ChunkPool::chunk_bytes),
               wake),
       samples_(options.split.read_ahead + std::size_t{options.split.slots} * options.batch,
@@ -240,7 +240,8 @@ void StageRunner::gate(Sample* arrived, Slot* returned, const Emit& to_decode, c
       spare_.pop_back();
     }
   } catch (const std::exception& e) {
-    return stop_.fail({"gate", arrived ? stages_.name(arrived->ticket) : "", as_error("gate", e).cause, ""});
+    return stop_.fail({name_of(NodeId::gate), arrived ? stages_.name(arrived->ticket) : "",
+                       as_error(name_of(NodeId::gate), e).cause, ""});
   }
   WaitTime& held_up = node(NodeId::gate).held_up();
   if (const bool parked = gate_.parked() > 0; parked != held_up.waiting())

@@ -149,6 +149,12 @@ void Upload::stop() {
   ring_->freed.notify_all();
 }
 
+std::optional<Error> Upload::failure() const {
+  if (!ring_) return std::nullopt;
+  const Lock lock(ring_->mutex);
+  return ring_->failure;
+}
+
 Upload::Upload(std::shared_ptr<Ring> ring) : ring_(std::move(ring)) {}
 Upload::Upload(Upload&&) noexcept = default;
 Upload& Upload::operator=(Upload&&) noexcept = default;

@@ -50,6 +50,8 @@ class Upload {
   Result<DeviceBatch> put(HostBatch&& batch);
   // From any thread: a put that waits, and each one after, returns an error at once.
   void stop();
+  // The first thing that went wrong on the device behind a batch that was given away.
+  [[nodiscard]] std::optional<Error> failure() const;
 
  private:
   struct Ring;

@@ -54,7 +54,8 @@ class Delivery {
 class CompletingSource : public Source {
  public:
   // Returns at once; the answer may come before it does. It may be called from within Delivery::done(), so
-  // who calls that must hold no lock that begin() needs. `stop` lives until the answer.
+  // who calls that must hold no lock that begin() needs. `stop` lives until the answer. What begins while or
+  // after `stop` is asked for is answered soon: look at `stop` with the lock held that drop_stopped() takes.
   virtual void begin(std::size_t index, const ReadOptions& options, std::unique_ptr<Delivery> delivery,
                      const Stop& stop) const = 0;
   // Some run was stopped: answers soon what was begun for it, as its `stop` tells, whatever comes of it. What

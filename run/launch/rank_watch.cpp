@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -44,12 +45,16 @@ struct RankWatch::State {
 
   void end_soon() {
     const Lock lock(mutex);
-    if (std::exchange(timed, true)) return;
-    std::thread([tell = tell] {
-      std::this_thread::sleep_for(to_end);
-      tell({"ranks", "", "the run could not be ended in time", "go on with --resume auto"});
-      _exit(exit_failed);
-    }).detach();
+    if (timed) return;
+    try {
+      std::thread([tell = tell] {
+        std::this_thread::sleep_for(to_end);
+        tell({"ranks", "", "the run could not be ended in time", "go on with --resume auto"});
+        _exit(exit_failed);
+      }).detach();
+      timed = true;
+    } catch (const std::system_error&) {  // no thread to be had: the run ends by itself, or not in time
+    }
   }
 
   const Tell tell;
@@ -89,7 +94,10 @@ void RankWatch::failed(const Error& why) {
     if (std::exchange(state_->told, true)) return;
   }
   state_->end_soon();
-  ranks_->fail(why);
+  try {
+    ranks_->fail(why);
+  } catch (const std::exception&) {  // the others find out by the heartbeat
+  }
   ranks_->abort();
 }
 

@@ -1,5 +1,7 @@
 #include "run/plan/run_plan.hpp"
+
 #include "base/text.hpp"
+#include "nodes/source/open.hpp"
 
 #include <algorithm>
 
@@ -71,7 +73,7 @@ AugmentOptions augment_options(const Config& c) {
 // All but the budget.
 SplitRequest split_request(const Config& c, const Threads& threads, std::size_t index_bytes,
                            unsigned local_ranks) {
-  const int out = static_cast<int>(c.data.image_size);
+  const int out = static_cast<int>(task_of(c).sample.width());
   SplitRequest r;
   r.index = index_bytes;
   r.batch = static_cast<std::uint32_t>(c.train.batch);
@@ -106,7 +108,7 @@ Result<RunPlan> plan_run(const Config& c, const Machine& machine, const std::str
   p.place_bytes = sample.bytes();
   p.label_bytes = sample.label_bytes;
   p.device_queue = 1;
-  const int out = static_cast<int>(c.data.image_size);
+  const int out = static_cast<int>(sample.width());
 
   plan.data.augment = augment_options(c);
 
@@ -189,21 +191,19 @@ FolderOptions folder_options(const Config& c) {
 Result<DataSets> scan_data(const Config& c) {
   FolderOptions options = folder_options(c);
   options.per_class = static_cast<std::size_t>(c.data.per_class);
-  Result<ImageFolder> train = ImageFolder::scan(c.data.train.string(), options);
+  Result<std::shared_ptr<const Source>> train = open_source(c.data.train.string(), options);
   if (!train) return train.error();
-  options.expect = train->class_names();
+  options.expect = (*train)->class_names();
   options.per_class = 0;
-  Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), options);
+  Result<std::shared_ptr<const Source>> val = open_source(c.data.val.string(), options);
   if (!val) return val.error();
-  return DataSets{std::make_shared<ImageFolder>(std::move(*train)),
-                  std::make_shared<ImageFolder>(std::move(*val))};
+  return DataSets{*train, *val};
 }
 
 Result<DataSets> scan_validation(const Config& c) {
-  Result<ImageFolder> val = ImageFolder::scan(c.data.val.string(), folder_options(c));
+  Result<std::shared_ptr<const Source>> val = open_source(c.data.val.string(), folder_options(c));
   if (!val) return val.error();
-  const auto both = std::make_shared<ImageFolder>(std::move(*val));
-  return DataSets{both, both};
+  return DataSets{*val, *val};
 }
 
 RunShape run_shape(const Config& c, const DataSets& sets, const Seat& seat) {

@@ -48,6 +48,8 @@ Ending Session::run(const Watch& watch) {
   ending.figures = std::move(end.figures);
   if (end.failure)
     ending.fail(*end.failure);
+  else if (const auto late = feed_ ? feed_->failure() : std::nullopt)
+    ending.fail(*late);
   else if (!end.finished && enough_)
     ending.kind = Ending::Kind::enough;
   else if (!end.finished)

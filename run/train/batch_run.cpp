@@ -1,6 +1,7 @@
 #include "run/train/batch_run.hpp"
 
 #include "base/thread_limit.hpp"
+#include "nodes/step.hpp"
 #include "run/config/step_options.hpp"
 #include "run/data/synth_tree.hpp"
 #include "run/plan/fit.hpp"
@@ -72,12 +73,13 @@ Ending BatchRun::run(const BatchBody& body) {
   Stages stages = data_path(sets_, sequence_, plan_.data);
   stages.step_begin = body.begin;
   stages.step_over = body.over;
-  stages.step = [&](Batch& batch) -> Status {
-    const Result<bool> more = body.step(sequence_.at(batch.number), std::move(DeviceFeed::of(batch)));
+  StepStage step([&](std::uint64_t number, OnDevice& batch, Nanoseconds) -> Status {
+    const Result<bool> more = body.step(sequence_.at(number), std::move(batch));
     if (!more) return more.error();
     if (!*more) session->enough();
     return Done{};
-  };
+  });
+  stages.step = [&](Batch& batch) { return step(batch); };
   session.emplace(plan_.pipeline, std::move(stages),
                   std::make_unique<DeviceFeed>([device = device_] { return open_device(device); },
                                                config_.train.batch, task_of(config_).sample));

@@ -75,6 +75,7 @@ Status Trainer::step(std::uint64_t number, OnDevice& batch, Nanoseconds waited) 
   const bool training = plan.split == Split::train;
   if (training && plan.in_phase == 0) at_.epoch_sums = at_.since_record = {};
   Status noted = note(plan, batch.bad);
+  failed_ = !noted;
   if (!noted || agreement_.stop_signal() != 0) {
     agreement_.forget();
     if (agreement_.stop_signal() != 0) {
@@ -85,6 +86,7 @@ Status Trainer::step(std::uint64_t number, OnDevice& batch, Nanoseconds waited) 
   }
   recorder_.batch_taken(static_cast<std::uint64_t>(batch.batch.count) * facts_.sequence.shape().ranks);
   Status done = training ? train(plan, std::move(batch.batch)) : validate(plan, std::move(batch.batch));
+  failed_ = !done;
   last_batch_ = done && number + 1 == facts_.sequence.batches();
   return done;
 }

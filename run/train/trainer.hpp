@@ -85,7 +85,7 @@ class Trainer {
   bool sound_ = true;                // the weights are not in mid-change, nor known to be not finite
   std::optional<double> monitored_;  // of the validation after the last step
   bool unsaved_ = false, saved_here_ = false;
-  bool last_batch_ = false, stopped_early_ = false;
+  bool last_batch_ = false, stopped_early_ = false, failed_ = false;
   Nanoseconds saved_at_ = now_ns();
 };
 

@@ -1,7 +1,8 @@
 // The part of the trainer that has to do with the network: what a batch of training and one of validation
 // does, and what is read back.
-#include <cstdio>
+#include <fmt/core.h>
 
+#include "graph/figures/nodes.hpp"
 #include "run/train/trainer.hpp"
 
 namespace sluice {
@@ -17,10 +18,9 @@ void add(PhaseSums& to, const PhaseSums& more) {
 }
 
 Error not_finite(std::uint64_t step, double lr) {
-  char text[120];
-  std::snprintf(text, sizeof text, "is not finite by step %llu, at learning rate %g",
-                static_cast<unsigned long long>(step), lr);
-  return {"step", "train/loss", text, "lower optim.lr or lengthen schedule.warmup_epochs"};
+  return {name_of(NodeId::step), "train/loss",
+          fmt::format("is not finite by step {}, at learning rate {:g}", step, lr),
+          "lower optim.lr or lengthen schedule.warmup_epochs"};
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Status Trainer::validate(const BatchPlan& plan, DeviceBatch&& batch) {
   if (!sums) return sums.error();
   if (sums->eval.not_finite > 0 || sums->ema.not_finite > 0) {
     sound_ = false;
-    return Error{"step", "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
+    return Error{name_of(NodeId::step), "val/loss", "is not finite after epoch " + std::to_string(plan.epoch),
                  "lower optim.lr"};
   }
   for (const auto& [name, value] : recorder_.validation(plan.epoch, steps(), at_.epoch_sums, *sums))

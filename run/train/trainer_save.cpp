@@ -17,7 +17,9 @@ bool Trainer::time_to_save() const {
 }
 
 // Whether all ranks come to the end of the run as this one does. After a failure nobody can be waited for.
-bool Trainer::together() const { return agreement_.alone() || agreement_.stop_signal() != 0 || last_batch_; }
+bool Trainer::together() const {
+  return agreement_.alone() || (!failed_ && (agreement_.stop_signal() != 0 || last_batch_));
+}
 
 Position Trainer::position(const std::vector<Keeper::Best>& best) const {
   Position position = at_;

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <mutex>
+#include <thread>
+
 #include "tests/support/answering.hpp"
 #include "tests/support/fake_run.hpp"
 #include "tests/support/watchdog.hpp"
@@ -164,6 +168,40 @@ TEST_CASE("requests: a stop with hundreds under way; the source is asked, and an
   CHECK_FALSE(end.finished);
   CHECK_FALSE(end.abandoned);
   CHECK(run.stepped.empty());
+}
+
+TEST_CASE("requests: one that is just being begun when the run is cancelled is dropped as well") {
+  const Watchdog dog("begun late");
+  FakeRun run;
+  std::mutex mutex;
+  std::vector<Request> held;
+  std::atomic<int> drops = 0;
+  std::atomic<bool> inside = false;
+  run.change = [&](Stages& s) {
+    s.read = nullptr;
+    s.begin_read = [&](const Ticket&, Request&& request, const Stop&) {
+      inside = true;
+      while (drops == 0) std::this_thread::yield();  // until cancel() has had all others dropped
+      const std::lock_guard lock(mutex);
+      held.push_back(std::move(request));
+    };
+    s.drop_reads = [&] {
+      ++drops;
+      std::vector<Request> all;
+      {
+        const std::lock_guard lock(mutex);
+        all = std::exchange(held, {});
+      }
+      for (Request& one : all) one.done(Outcome::big());
+    };
+  };
+  Pipeline pipeline(run.options(), run.stages());
+  const RunEnd end = pipeline.run([&] {
+    if (inside) pipeline.stop().request();
+  });
+  CHECK_FALSE(end.failure);
+  CHECK_FALSE(end.abandoned);
+  CHECK(drops >= 2);
 }
 
 TEST_CASE("requests: answers that come after the pipeline is gone, or never, are dropped") {

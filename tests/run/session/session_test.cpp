@@ -24,7 +24,7 @@ TEST_CASE("session: a run that finishes") {
   const Watchdog dog("session");
   FakeRun run;
   Session session(run.options(), run.stages());
-  int ticks = 0;
+  std::atomic<int> ticks = 0;
   run.on_step = [&](const Batch& b) {
     while (b.number == 3 && ticks == 0) nap(1000);
   };
