@@ -70,6 +70,8 @@ void look_at_run(Checklist& list, const Config& config, const std::string& devic
   if (const auto* folder = dynamic_cast<const ImageFolder*>(sets.train.get())) {  // reads this host's files
     storage = measure_storage(*folder, plan ? plan->pipeline.read_threads : 16);
     look_at_storage(list, storage);
+  } else {
+    list.ok("storage", "not measured: the images are not files of this host");
   }
   if (!plan) return;
   const ImageSamples images = sample_both(sets, plan->data);

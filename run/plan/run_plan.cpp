@@ -10,11 +10,10 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t thread_scratch = std::size_t{8}
-                                       << 20;  // holds a progressive image of 2.7 megapixels at 4:2:0
+constexpr std::size_t thread_scratch = 8u << 20;  // holds a progressive image of 2.7 megapixels at 4:2:0
 // Read-ahead that a file is admitted with. 98 % of ImageNet's files are smaller than the first, 99 % than the
 // second; what is larger goes through the big lane, one at a time, which slow storage makes slow.
-constexpr std::size_t grant = 256 * 1024, roomy_grant = 512 * 1024, roomy = std::size_t{512} << 20;
+constexpr std::size_t grant = 256 * 1024, roomy_grant = 512 * 1024, roomy = 512u << 20;
 constexpr std::size_t most_readers = 256;               // threads
 constexpr std::size_t roomiest = std::size_t{4} << 30;  // more hides nothing that this does not
 
