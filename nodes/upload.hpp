@@ -3,12 +3,11 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "base/values.hpp"
 #include "graph/flow/stages.hpp"
 #include "model/device/upload_ring.hpp"
-#include "nodes/record/metrics.hpp"
 
 namespace sluice {
 

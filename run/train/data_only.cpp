@@ -1,7 +1,5 @@
 #include "run/train/data_only.hpp"
 
-#include "run/data/synth.hpp"
-
 namespace sluice {
 
 Result<DataOnly> training_data(Config config) {
