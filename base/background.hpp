@@ -8,7 +8,7 @@
 namespace sluice {
 
 // From now on the calling thread, when it wakes, waits for a free core or its turn. Its share of the time
-// stays as it was. A wish: a system that refuses it runs as before.
+// stays as it was. Asks for SCHED_BATCH; if the kernel refuses, nothing else changes.
 void work_in_background();
 
 // The same for every worker of an arena.

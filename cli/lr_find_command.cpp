@@ -21,7 +21,7 @@ namespace {
 
 struct LrFindArguments {
   ConfigArguments config;
-  RangeOptions range;
+  RateSearchOptions range;
   bool json = false;
   std::string output;  // a plot, if not empty
 };
@@ -30,7 +30,7 @@ struct LrFindArguments {
 // and over.
 class Search {
  public:
-  Search(const Config& config, const BatchRun& run, const RangeTest& test, std::optional<Snapshot> weights,
+  Search(const Config& config, const BatchRun& run, const RateSearch& test, std::optional<Snapshot> weights,
          Log& log)
       : test_(test),
         options_(run.step_options()),
@@ -77,7 +77,7 @@ class Search {
   }
 
   void over() { step_.reset(); }
-  [[nodiscard]] RangeOutcome outcome() const { return test_.outcome(); }
+  [[nodiscard]] RateSearchOutcome outcome() const { return test_.outcome(); }
 
  private:
   void report(double loss, bool more) {
@@ -89,7 +89,7 @@ class Search {
     more ? log_.progress(std::move(p)) : log_.finish(std::move(p));
   }
 
-  RangeTest test_;
+  RateSearch test_;
   StepOptions options_;
   ScheduleOptions schedule_;
   MixOptions mix_;
@@ -101,7 +101,7 @@ class Search {
   Interval phase_;
 };
 
-Plot plot_of(const RangeOutcome& outcome, const std::string& title) {
+Plot plot_of(const RateSearchOutcome& outcome, const std::string& title) {
   Plot plot;
   plot.title = title + ": learning-rate range test";
   plot.x_label = "optim.lr";
@@ -109,14 +109,14 @@ Plot plot_of(const RangeOutcome& outcome, const std::string& title) {
   plot.log_x = true;
   plot.curves = {{"loss", {}, true}, {"smoothed", {}}};
   double top = 0;
-  for (const RangePoint& p : outcome.points) {
+  for (const RateSearchPoint& p : outcome.points) {
     plot.curves[0].points.push_back({p.rate, p.loss});
     plot.curves[1].points.push_back({p.rate, p.smooth});
     if (std::isfinite(p.smooth)) top = std::max(top, p.smooth);
   }
   if (top > 0) plot.y_top = 1.5 * top;  // at the end, losses are out of all proportion
   if (const auto rate = outcome.suggestion()) {
-    const auto at = std::ranges::lower_bound(outcome.points, *rate, {}, &RangePoint::rate);
+    const auto at = std::ranges::lower_bound(outcome.points, *rate, {}, &RateSearchPoint::rate);
     plot.mark = PlotMark{{at->rate, at->smooth}, fmt::format("suggestion: optim.lr = {:.2g}", *rate)};
   }
   return plot;
@@ -127,7 +127,7 @@ int refuse(const Error& error) {
   return exit_usage;
 }
 
-int tell(const RangeOutcome& outcome, const Config& config, const std::string& title,
+int tell(const RateSearchOutcome& outcome, const Config& config, const std::string& title,
          const LrFindArguments& asked) {
   if (!asked.output.empty())
     if (const Status drawn = write_plot("lr-find", asked.output, plot_of(outcome, title)); !drawn) {
@@ -150,7 +150,7 @@ int tell(const RangeOutcome& outcome, const Config& config, const std::string& t
 static int lr_find_command(const ConfigArguments& arguments, const LrFindArguments& asked) {
   const std::optional<Config> config = load_or_complain(arguments);
   if (!config) return exit_usage;
-  const Result<RangeTest> test = RangeTest::make(asked.range);
+  const Result<RateSearch> test = RateSearch::make(asked.range);
   if (!test) return refuse(test.error());
   if (!asked.output.empty())
     if (const Status fine = check_plot_file("lr-find", asked.output); !fine) return refuse(fine.error());

@@ -44,9 +44,9 @@ struct Rates {
 
 // Optimiser steps of an epoch, from the images if they are there. A schedule by epochs can do without.
 void count_steps(const Config& config, Rates& rates) {
-  for (const std::filesystem::path& place : {config.data.train, config.data.val})
-    if (!std::filesystem::exists(place)) {
-      rates.source = printable(place.string()) + " is not there; give --steps-per-epoch";
+  for (const std::filesystem::path& folder : {config.data.train, config.data.val})
+    if (!std::filesystem::exists(folder)) {
+      rates.source = printable(folder.string()) + " is not there; give --steps-per-epoch";
       return;
     }
   const Result<DataSets> sets = scan_data(config);

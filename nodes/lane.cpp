@@ -44,8 +44,8 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
   if (outcome.kind == Outcome::Kind::bad && t.split == Split::val) {
     slot.mark_bad({t.place, source.name(t.index), outcome.error.cause, ""});
     slot.labels()[t.place] = no_class;
-    const auto place = slot.place(t.place);
-    std::fill(place.begin(), place.end(), std::uint8_t{0});
+    const auto pixels = slot.place(t.place);
+    std::fill(pixels.begin(), pixels.end(), std::uint8_t{0});
     outcome = {};
   }
   Random draw(options_.seed, t.epoch, t.index, Purpose::replace);
@@ -58,8 +58,9 @@ Outcome Lane::settle(const Ticket& t, const std::optional<Error>& trouble, Slot&
   if (outcome.kind == Outcome::Kind::bad && stop.requested()) outcome = {};  // nobody will look at it
   if (outcome.kind == Outcome::Kind::bad)
     outcome = Outcome::fatal({name_of(NodeId::lane), source.name(t.index),
-                              "cannot be used, and neither can 16 replacements drawn for it; last: " +
-                                  source.name(index) + ": " + outcome.error.cause,
+                              "cannot be used, and neither can " + std::to_string(candidates) +
+                                  " replacements drawn for it; last: " + source.name(index) + ": " +
+                                  outcome.error.cause,
                               "check the data set"});
   for (Bad& b : bad) {
     b.replacement = source.name(index);

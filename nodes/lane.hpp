@@ -1,7 +1,7 @@
 // The big lane: what is too large for the ordinary path, and replacements for what cannot be used, one at a
-// time in memory of its own. In training a bad image is replaced by candidate k = 1..16 drawn from the whole
-// set by (seed, epoch, index), with its own label; in validation it is masked out. Each is noted on its
-// batch.
+// time in memory of its own. In training a bad image is replaced by the first good one of `candidates` drawn
+// from the whole set by (seed, epoch, index), with its own label; in validation it is masked out. Each is
+// noted on its batch.
 #pragma once
 
 #include <optional>

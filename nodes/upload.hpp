@@ -3,13 +3,12 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "base/values.hpp"
 #include "graph/flow/stages.hpp"
 #include "model/device/upload_ring.hpp"
-#include "nodes/record/metrics.hpp"
 
 namespace sluice {
 

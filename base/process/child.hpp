@@ -22,7 +22,7 @@ struct ChildEnd {
   bool too_long = false, stopped = false;
 };
 
-// `err` is where it could not be started, with code -1.
+// If the program cannot be started, code is -1 and err says why.
 [[nodiscard]] ChildEnd run_child(const ChildOptions& options);
 
 }  // namespace sluice

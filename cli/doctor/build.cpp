@@ -33,8 +33,10 @@ void look_at_jpeg(Checklist& list, const std::string& version) {
   if (is_checked_libjpeg(version))
     list.ok("JPEG", found);
   else
-    list.warn("JPEG", found + ", whose inside is not known: it decodes images by itself, more slowly",
-              "load libjpeg-turbo 2.1, which this was built with");
+    list.warn(
+        "JPEG",
+        found + ", not checked with sluice's own entropy decoder: libjpeg's own is used, which is slower",
+        "load libjpeg-turbo 2.1, which this was built with");
 }
 
 void look_at_exchange(Checklist& list, const std::string& device, const Versions& build) {

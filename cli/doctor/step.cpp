@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "cli/common.hpp"
-
 namespace sluice {
 namespace {
 

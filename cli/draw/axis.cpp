@@ -85,8 +85,8 @@ double Axis::at(double value) const {
 }
 
 bool Axis::has(double value) const {
-  const double place = at(value);
-  return place >= -1e-9 && place <= 1 + 1e-9;
+  const double share = at(value);
+  return share >= -1e-9 && share <= 1 + 1e-9;
 }
 
 }  // namespace sluice

@@ -59,7 +59,7 @@ bool Attendant::starving() const {
 void Attendant::draw(const GraphFigures& figures) {
   if (!seat_.first()) return;
   drawn_ = now_ns();
-  // A figures that is not drawn must not end a run.
+  // A drawing that fails must not end a run.
   (void)swap_text(folder_ / "graph.dot", folder_ / ".graph.dot.new", to_dot(figures, folder_.string()));
 }
 

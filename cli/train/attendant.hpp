@@ -1,5 +1,5 @@
 // All that happens ten times a second while a training run is on: answers to questions, the loss of ranks,
-// warnings about memory, the figures of the graph.
+// warnings about memory, the drawing of the graph.
 #pragma once
 
 #include <filesystem>

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.hpp"
-#include "cli/common.hpp"
 #include "graph/figures/diagnosis.hpp"
 #include "model/device/device.hpp"
 #include "run/config/step_options.hpp"
+#include "run/session/ending.hpp"
 #include "run/train/batch_run.hpp"
 
 namespace sluice {

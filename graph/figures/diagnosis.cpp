@@ -37,77 +37,81 @@ Diagnosis by_bandwidth(const Load& l) {
                               l.bytes_per_s / 1e6, l.reads, device(l)));
 }
 
-std::string found_at_storage(const GraphFigures& p, const Load& l) {
+std::string found_at_storage(const GraphFigures& figures, const Load& l) {
   // The mean, as Little's law has it; the median if none has ended.
-  const double ms = l.read_seconds > 0 ? 1e3 * l.read_seconds : milliseconds(p.node(NodeId::read).p50);
+  const double ms = l.read_seconds > 0 ? 1e3 * l.read_seconds : milliseconds(figures.node(NodeId::read).p50);
   return fmt::format("storage {:.3g} ms a file, {:.0f} in flight, {}", ms, l.reads, device(l));
 }
 
 // What the run is about to do needs no advice.
-Diagnosis by_itself(const GraphFigures& p, const Load& l, const char* what, std::size_t now,
+Diagnosis by_itself(const GraphFigures& figures, const Load& l, const char* what, std::size_t now,
                     std::size_t most) {
   return bound_by(NodeId::read,
                   fmt::format("({}): the run raises its {} by itself, {} now and {} at most; copy the "
                               "data to local disk if that is not enough",
-                              found_at_storage(p, l), what, now, most));
+                              found_at_storage(figures, l), what, now, most));
 }
 
-double read_ahead(const GraphFigures& p) {
-  return p.edges[edge_between(NodeId::sampler, NodeId::read)].limit;
+double read_ahead(const GraphFigures& figures) {
+  return figures.edges[edge_between(NodeId::sampler, NodeId::read)].limit;
 }
-double file_bytes(const GraphFigures& p) {
-  return p.storage.files > 0 ? p.storage.bytes / p.storage.files : usual_file;
+double file_bytes(const GraphFigures& figures) {
+  return figures.storage.files > 0 ? figures.storage.bytes / figures.storage.files : usual_file;
 }
 
 // Each read takes long, and there is no memory for more files: of the budget, or of what it gives to files.
-Diagnosis by_credit(const GraphFigures& p, const Load& l) {
-  const double limit = read_ahead(p), file = file_bytes(p);
-  if (limit < static_cast<double>(p.most.read_ahead))
-    return by_itself(p, l, "read-ahead", static_cast<std::size_t>(limit), p.most.read_ahead);
+Diagnosis by_credit(const GraphFigures& figures, const Load& l) {
+  const double limit = read_ahead(figures), file = file_bytes(figures);
+  if (limit < static_cast<double>(figures.most.read_ahead))
+    return by_itself(figures, l, "read-ahead", static_cast<std::size_t>(limit), figures.most.read_ahead);
   const double wanted = round_up(more_reads(l, std::max(l.reads, 1.0)));
   // A file takes more while it is being read than once its size is known: as much more as it does now.
-  const double missing = static_cast<double>(p.read_ahead_bytes) * (wanted / std::max(l.reads, 1.0) - 1) -
-                         static_cast<double>(p.unused);
-  const bool fits = wanted * file <= static_cast<double>(p.read_ahead_bytes + p.unused);
-  if (p.budget > 0 && missing > 0 && (!fits || wanted <= limit))
+  const double missing =
+      static_cast<double>(figures.read_ahead_bytes) * (wanted / std::max(l.reads, 1.0) - 1) -
+      static_cast<double>(figures.unused);
+  const bool fits = wanted * file <= static_cast<double>(figures.read_ahead_bytes + figures.unused);
+  if (figures.budget > 0 && missing > 0 && (!fits || wanted <= limit))
     return bound_by("budget",
                     fmt::format("(read-ahead holds {} and was full {:.0f} % of the time, {}): raise "
                                 "budget.ram by {} for {:.0f} reads at once, or copy the data to local disk",
-                                readable_bytes(p.read_ahead_bytes), 100 * l.no_credit, found_at_storage(p, l),
-                                readable(missing), wanted));
+                                readable_bytes(figures.read_ahead_bytes), 100 * l.no_credit,
+                                found_at_storage(figures, l), readable(missing), wanted));
   const double files = std::max(wanted, round_up(more_reads(l, limit)));
   return bound_by(
       NodeId::read,
       fmt::format("({}): raise pipeline.read_ahead to {:.0f} (needs {} of budget) or copy the data "
                   "to local disk",
-                  found_at_storage(p, l), files, readable(files * file)));
+                  found_at_storage(figures, l), files, readable(files * file)));
 }
 
 // Each read takes long, and all threads are at it.
-Diagnosis by_threads(const GraphFigures& p, const Load& l) {
-  const unsigned threads = p.node(NodeId::read).concurrency;
-  if (threads < p.most.read_threads) return by_itself(p, l, "read threads", threads, p.most.read_threads);
-  const double wanted = round_up(more_reads(l, threads)), limit = read_ahead(p);
+Diagnosis by_threads(const GraphFigures& figures, const Load& l) {
+  const unsigned threads = figures.node(NodeId::read).concurrency;
+  if (threads < figures.most.read_threads)
+    return by_itself(figures, l, "read threads", threads, figures.most.read_threads);
+  const double wanted = round_up(more_reads(l, threads)), limit = read_ahead(figures);
   // Threads that size themselves go as far as read-ahead lets them.
-  if (p.sizes_threads && wanted > limit && p.most.read_threads >= p.most.read_ahead) return by_credit(p, l);
+  if (figures.sizes_threads && wanted > limit && figures.most.read_threads >= figures.most.read_ahead)
+    return by_credit(figures, l);
   const std::string ahead = fmt::format(" and pipeline.read_ahead to {:.0f} (needs {} of budget)", wanted,
-                                        readable(wanted * file_bytes(p)));
+                                        readable(wanted * file_bytes(figures)));
   return bound_by(NodeId::read,
                   fmt::format("({}): raise pipeline.read_threads to {:.0f}{} or copy the data to local disk",
-                              found_at_storage(p, l), wanted, wanted > limit ? ahead : ""));
+                              found_at_storage(figures, l), wanted, wanted > limit ? ahead : ""));
 }
 
 // Whether more reads at once would help is known where they were tried. Where the run will try them by itself
 // it is not told what would come of it.
-bool by_storage(const GraphFigures& p) {
-  const bool will_try = p.node(NodeId::read).concurrency < p.most.read_threads && !p.storage.more_helps;
-  return !will_try && bandwidth_bound(p.storage);
+bool by_storage(const GraphFigures& figures) {
+  const bool will_try =
+      figures.node(NodeId::read).concurrency < figures.most.read_threads && !figures.storage.more_helps;
+  return !will_try && bandwidth_bound(figures.storage);
 }
 
-Diagnosis by_cores(const GraphFigures& p, const Load& l) {
-  const bool decode = p.node(NodeId::decode).busy >= p.node(NodeId::augment).busy;
-  const NodeFigures& n = p.node(decode ? NodeId::decode : NodeId::augment);
-  const unsigned threads = p.node(NodeId::decode).concurrency;
+Diagnosis by_cores(const GraphFigures& figures, const Load& l) {
+  const bool decode = figures.node(NodeId::decode).busy >= figures.node(NodeId::augment).busy;
+  const NodeFigures& n = figures.node(decode ? NodeId::decode : NodeId::augment);
+  const unsigned threads = figures.node(NodeId::decode).concurrency;
   return bound_by(
       n.id, fmt::format("({:.3g} ms an image, {} at a time, {}): raise pipeline.decode_threads above {} if "
                         "there are idle cores{}",
@@ -116,54 +120,55 @@ Diagnosis by_cores(const GraphFigures& p, const Load& l) {
                                : ", or set augment.policy to \"none\""));
 }
 
-Diagnosis by_slots(const GraphFigures& p, const Load& l) {
-  const std::string found =
-      fmt::format("all {} batch slots in use {:.0f} % of the time, {}", p.slots, 100 * l.no_slot, device(l));
-  const std::string each = readable_bytes(p.slot_bytes);
-  if (p.slots < p.most.slots)
-    return bound_by(
-        "budget", fmt::format("({}): the run takes more of them by itself, {} at most", found, p.most.slots));
-  if (p.unused >= p.slot_bytes)
+Diagnosis by_slots(const GraphFigures& figures, const Load& l) {
+  const std::string found = fmt::format("all {} batch slots in use {:.0f} % of the time, {}", figures.slots,
+                                        100 * l.no_slot, device(l));
+  const std::string each = readable_bytes(figures.slot_bytes);
+  if (figures.slots < figures.most.slots)
+    return bound_by("budget", fmt::format("({}): the run takes more of them by itself, {} at most", found,
+                                          figures.most.slots));
+  if (figures.unused >= figures.slot_bytes)
     return bound_by("budget", fmt::format("({}): raise pipeline.prefetch to {} (needs {} of budget)", found,
-                                          p.slots + 1, each));
+                                          figures.slots + 1, each));
   return bound_by("budget", fmt::format("({}): raise budget.ram by {} for each batch more, or lower "
                                         "train.batch",
                                         found, each));
 }
 
-Diagnosis by_lane(const GraphFigures& p, const Load& l) {
+Diagnosis by_lane(const GraphFigures& figures, const Load& l) {
   return bound_by(NodeId::lane,
                   fmt::format("({:.3g} ms an image, one at a time, {}): many files are bad, "
                               "larger than a ticket's grant or progressive; see quarantine.jsonl",
-                              milliseconds(p.node(NodeId::lane).p50), device(l)));
+                              milliseconds(figures.node(NodeId::lane).p50), device(l)));
 }
 
-Diagnosis by_upload(const GraphFigures& p, const Load& l) {
+Diagnosis by_upload(const GraphFigures& figures, const Load& l) {
   return bound_by(NodeId::upload,
                   fmt::format("({:.3g} ms a batch, {}): lower train.batch or data.image_size, or "
                               "look at the link to the device",
-                              milliseconds(p.node(NodeId::upload).p50), device(l)));
+                              milliseconds(figures.node(NodeId::upload).p50), device(l)));
 }
 
 // The device waits for data.
-Diagnosis by_data(const GraphFigures& p, const Load& l) {
+Diagnosis by_data(const GraphFigures& figures, const Load& l) {
   switch (limit_of(l)) {
     case Limit::cores:
-      return by_cores(p, l);
+      return by_cores(figures, l);
     case Limit::lane:
-      return by_lane(p, l);
+      return by_lane(figures, l);
     case Limit::upload:
-      return by_upload(p, l);
+      return by_upload(figures, l);
     case Limit::readers:
-      return by_storage(p) ? by_bandwidth(l) : by_threads(p, l);
+      return by_storage(figures) ? by_bandwidth(l) : by_threads(figures, l);
     case Limit::none:
       break;
   }
   // No stage is at its limit, so something holds it back: memory for files, or for batches. Files that are
   // not being read wait for something else than storage.
   const bool waits_for_storage = l.reads > 0.5 * std::max(l.admitted, 1.0);
-  if (credit_binds(l) && waits_for_storage) return by_storage(p) ? by_bandwidth(l) : by_credit(p, l);
-  if (slots_bind(l)) return by_slots(p, l);
+  if (credit_binds(l) && waits_for_storage)
+    return by_storage(figures) ? by_bandwidth(l) : by_credit(figures, l);
+  if (slots_bind(l)) return by_slots(figures, l);
   return bound_by(
       "nothing",
       fmt::format("in particular ({}; read busy {:.0f} %, decode and augment {:.0f} %): the run is "
@@ -173,11 +178,11 @@ Diagnosis by_data(const GraphFigures& p, const Load& l) {
 
 }  // namespace
 
-Diagnosis diagnose(const GraphFigures& p) {
-  const NodeFigures &step = p.node(NodeId::step), &read = p.node(NodeId::read);
-  if (p.elapsed <= 0 || (step.items == 0 && step.wait_input == 0))
+Diagnosis diagnose(const GraphFigures& figures) {
+  const NodeFigures &step = figures.node(NodeId::step), &read = figures.node(NodeId::read);
+  if (figures.elapsed <= 0 || (step.items == 0 && step.wait_input == 0))
     return {"start-up", "bound by start-up: no batch went through step"};
-  const Load l = load_of(p);
+  const Load l = load_of(figures);
   if (l.no_record > starving && l.no_record > l.device_waited)
     return bound_by(NodeId::log,
                     fmt::format("(step waited {:.0f} % of the time for a full record queue): write "
@@ -192,8 +197,8 @@ Diagnosis diagnose(const GraphFigures& p) {
     return bound_by(NodeId::read,
                     fmt::format("(no file came back in {:.3g} s, {} in flight, {}): check the mount or the "
                                 "disk",
-                                static_cast<double>(p.elapsed) * 1e-9, read.active, device(l)));
-  return by_data(p, l);
+                                static_cast<double>(figures.elapsed) * 1e-9, read.active, device(l)));
+  return by_data(figures, l);
 }
 
 Diagnosis PartDiagnosis::so_far() const {

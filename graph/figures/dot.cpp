@@ -50,24 +50,24 @@ std::string colour(double full) {
 
 }  // namespace
 
-std::string to_dot(const GraphFigures& p, const std::string& title) {
+std::string to_dot(const GraphFigures& figures, const std::string& title) {
   std::string heading = printable(title);
-  if (p.budget) heading += "\nbudget.ram " + readable_bytes(p.budget);
-  if (p.elapsed > 0)
-    heading += fmt::format(", ledger now {}, peak {}\nafter {}", readable_bytes(p.ledger_held),
-                           readable_bytes(p.ledger_peak), duration(p.elapsed));
+  if (figures.budget) heading += "\nbudget.ram " + readable_bytes(figures.budget);
+  if (figures.elapsed > 0)
+    heading += fmt::format(", ledger now {}, peak {}\nafter {}", readable_bytes(figures.ledger_held),
+                           readable_bytes(figures.ledger_peak), duration(figures.elapsed));
   std::string out =
       "digraph sluice {\n  rankdir=LR;\n  labelloc=t;\n  fontname=\"Helvetica\";\n  label=" +
       quoted(heading) +
       ";\n  node [shape=box, style=\"rounded,filled\", fillcolor=\"#eef3f8\", color=\"#52606d\", "
       "fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n";
-  for (const NodeFigures& n : p.nodes)
-    out += "  " + quoted(name_of(n.id)) + " [label=" + quoted(node_label(n, p.elapsed)) + "];\n";
+  for (const NodeFigures& n : figures.nodes)
+    out += "  " + quoted(name_of(n.id)) + " [label=" + quoted(node_label(n, figures.elapsed)) + "];\n";
   for (std::size_t i = 0; i < edge_count; ++i) {
     const EdgeSpec& spec = graph_edges[i];
-    const EdgeFigures& e = p.edges[i];
+    const EdgeFigures& e = figures.edges[i];
     out += "  " + quoted(name_of(spec.from)) + " -> " + quoted(name_of(spec.to)) + " [label=";
-    const bool live = p.elapsed > 0 && e.limit > 0;
+    const bool live = figures.elapsed > 0 && e.limit > 0;
     out += quoted(live ? e.bound + fmt::format("\n{:.0f} % full, now {:.0f} %", 100 * e.mean / e.limit,
                                                100 * e.used / e.limit)
                        : e.bound);

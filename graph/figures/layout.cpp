@@ -27,7 +27,7 @@ BoundFigures figures_of(Bound bound, const PipelineOptions& o, const Fills& f) {
       return {at_most(s.slots, "slots") + ", " + readable_bytes(s.slots * s.slot_bytes), places, f.decoding};
     case Bound::in_slot:
       return {"in its slot", places, f.decoding};
-    case Bound::trouble:
+    case Bound::to_lane:
       return {"too large or bad", places, f.lane};
     case Bound::lane:
       return {"one at a time, \u2264 " + readable_bytes(s.lane)};
@@ -59,9 +59,9 @@ void lay_out(Registry& r, const PipelineOptions& o, const Fills& f) {
 GraphFigures planned_figures(const PipelineOptions& options) {
   Registry registry;
   lay_out(registry, options, {});
-  GraphFigures p = registry.figures(0);
-  p.budget = options.split.budget;
-  return p;
+  GraphFigures figures = registry.figures(0);
+  figures.budget = options.split.budget;
+  return figures;
 }
 
 }  // namespace sluice

@@ -10,25 +10,26 @@ double share(Nanoseconds part, Nanoseconds whole) {
 }
 double seconds(Nanoseconds time) { return static_cast<double>(time) * 1e-9; }
 
-Load load_of(const GraphFigures& p, const NodeFigures& steps) {
-  const NodeFigures &read = p.node(NodeId::read), &decode = p.node(NodeId::decode);
-  const NodeFigures &lane = p.node(NodeId::lane), &upload = p.node(NodeId::upload);
+Load load_of(const GraphFigures& figures, const NodeFigures& steps) {
+  const NodeFigures &read = figures.node(NodeId::read), &decode = figures.node(NodeId::decode);
+  const NodeFigures &lane = figures.node(NodeId::lane), &upload = figures.node(NodeId::upload);
   Load l;
-  l.device_waited = share(p.node(NodeId::step).wait_input, p.elapsed);
-  if (steps.busy > 0) l.device_rate = static_cast<double>(steps.items) * p.batch / seconds(steps.busy);
+  l.device_waited = share(figures.node(NodeId::step).wait_input, figures.elapsed);
+  if (steps.busy > 0) l.device_rate = static_cast<double>(steps.items) * figures.batch / seconds(steps.busy);
   l.step_usual = seconds(steps.p50);
   l.step_worst = seconds(steps.p99);
   if (read.items > 0) l.read_seconds = seconds(read.busy) / static_cast<double>(read.items);
-  l.reads = share(read.busy, p.elapsed);
-  l.admitted = p.edges[edge_between(NodeId::sampler, NodeId::read)].mean;
-  if (p.elapsed > 0) l.bytes_per_s = p.storage.bytes / seconds(p.elapsed);
+  l.reads = share(read.busy, figures.elapsed);
+  l.admitted = figures.edges[edge_between(NodeId::sampler, NodeId::read)].mean;
+  if (figures.elapsed > 0) l.bytes_per_s = figures.storage.bytes / seconds(figures.elapsed);
   l.readers_busy = share(read.busy, read.available);
-  l.cores_busy = share(decode.busy + p.node(NodeId::augment).busy, decode.available);  // they share threads
+  l.cores_busy =
+      share(decode.busy + figures.node(NodeId::augment).busy, decode.available);  // they share threads
   l.lane_busy = share(lane.busy, lane.available);
   l.upload_busy = share(upload.busy, upload.available);
-  l.no_credit = share(p.node(NodeId::sampler).wait_bound, p.elapsed);
-  l.no_slot = share(p.node(NodeId::gate).wait_bound, p.elapsed);
-  l.no_record = share(p.node(NodeId::log).wait_bound, p.elapsed);
+  l.no_credit = share(figures.node(NodeId::sampler).wait_bound, figures.elapsed);
+  l.no_slot = share(figures.node(NodeId::gate).wait_bound, figures.elapsed);
+  l.no_record = share(figures.node(NodeId::log).wait_bound, figures.elapsed);
   return l;
 }
 
@@ -43,7 +44,8 @@ Load load_between(const GraphFigures& before, const GraphFigures& after) {
 Limit limit_of(const Load& l) {
   const double most = std::max({l.cores_busy, l.lane_busy, l.upload_busy, l.readers_busy});
   if (most < saturated) return Limit::none;
-  // Where all cores are at work, others are slow for want of them; before a slow stage the cores would idle.
+  // Where all cores are at work, others are slow for want of them; if another stage were the limit, the cores
+  // would be idle.
   if (l.cores_busy >= saturated && l.cores_busy >= most - 0.2) return Limit::cores;
   if (most == l.lane_busy) return Limit::lane;
   if (most == l.upload_busy) return Limit::upload;
@@ -60,7 +62,7 @@ bool slots_bind(const Load& l) {
 }
 
 double enough_reads(const Load& l) {
-  // What a device would take that was hardly ever fed is a guess: no further than twelve times as far.
+  // What a device would take that was hardly ever fed is a guess: at most twelve times the reads of now.
   const double fed = 1 - l.device_waited, most = 12 * std::max(l.reads, 1.0);
   if (l.device_rate <= 0 || l.read_seconds <= 0) return std::min(1.5 * l.reads / std::max(fed, 0.1), most);
   return std::min(1.5 * l.device_rate * l.read_seconds, most);

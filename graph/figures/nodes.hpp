@@ -29,9 +29,9 @@ enum class Carrier : std::uint8_t {
 enum class Bound : std::uint8_t {
   files,    // read-ahead, in files
   chunks,   // read-ahead, in memory
-  slots,    // places of all batch slots
-  in_slot,  // the same, once more
-  trouble,  // the same: who goes to the big lane has a place too
+  slots,    // places of all batch slots: the edge on which samples get theirs, drawn with the slots' memory
+  in_slot,  // places of all batch slots, which these samples already have: drawn without repeating the size
+  to_lane,  // places of all batch slots, too: a drawing says instead why a sample goes to the big lane
   lane,     // one at a time
   ready,    // full batch slots
   device,   // batches on the device
@@ -51,8 +51,8 @@ inline constexpr auto graph_edges = std::to_array<EdgeSpec>({
     {NodeId::sampler, NodeId::read, Carrier::message, 0, Bound::files},
     {NodeId::read, NodeId::gate, Carrier::message, 0, Bound::chunks},
     {NodeId::gate, NodeId::decode, Carrier::message, 0, Bound::slots},
-    {NodeId::gate, NodeId::lane, Carrier::message, 1, Bound::trouble},
-    {NodeId::decode, NodeId::lane, Carrier::message, 1, Bound::trouble},
+    {NodeId::gate, NodeId::lane, Carrier::message, 1, Bound::to_lane},
+    {NodeId::decode, NodeId::lane, Carrier::message, 1, Bound::to_lane},
     {NodeId::decode, NodeId::augment, Carrier::message, 0, Bound::in_slot},
     {NodeId::lane, NodeId::augment, Carrier::message, 0, Bound::lane},
     {NodeId::augment, NodeId::collate, Carrier::message, 0, Bound::in_slot},

@@ -13,9 +13,9 @@ Nanoseconds difference(Nanoseconds after, Nanoseconds before) {
 }  // namespace
 
 GraphFigures between(const GraphFigures& before, const GraphFigures& after) {
-  GraphFigures p = after;
-  p.elapsed = difference(after.elapsed, before.elapsed);
-  for (NodeFigures& n : p.nodes) {
+  GraphFigures figures = after;
+  figures.elapsed = difference(after.elapsed, before.elapsed);
+  for (NodeFigures& n : figures.nodes) {
     const NodeFigures& then = before.node(n.id);
     n.items -= std::min(n.items, then.items);
     n.available = difference(n.available, then.available);
@@ -26,15 +26,16 @@ GraphFigures between(const GraphFigures& before, const GraphFigures& after) {
     n.p50 = n.times.percentile(0.50);
     n.p99 = n.times.percentile(0.99);
   }
-  p.observations -= std::min(p.observations, before.observations);
+  figures.observations -= std::min(figures.observations, before.observations);
   for (std::size_t i = 0; i < edge_count; ++i) {
-    EdgeFigures& e = p.edges[i];
+    EdgeFigures& e = figures.edges[i];
     const double sum = e.mean * static_cast<double>(after.observations) -
                        before.edges[i].mean * static_cast<double>(before.observations);
-    e.mean = p.observations > 0 ? std::max(sum, 0.0) / static_cast<double>(p.observations) : e.used;
+    e.mean =
+        figures.observations > 0 ? std::max(sum, 0.0) / static_cast<double>(figures.observations) : e.used;
   }
-  p.storage = after.storage.since(before.storage);
-  return p;
+  figures.storage = after.storage.since(before.storage);
+  return figures;
 }
 
 void Registry::bound(std::size_t edge, std::string words, double limit, Fill used) {
@@ -49,19 +50,19 @@ void Registry::observe() {
 }
 
 GraphFigures Registry::figures(Nanoseconds elapsed) const {
-  GraphFigures p;
-  p.elapsed = elapsed;
-  for (std::size_t i = 0; i < node_count; ++i) p.nodes[i] = nodes_[i].figures(elapsed);
-  p.observations = observations_.load();
-  const auto observations = static_cast<double>(p.observations);
+  GraphFigures figures;
+  figures.elapsed = elapsed;
+  for (std::size_t i = 0; i < node_count; ++i) figures.nodes[i] = nodes_[i].figures(elapsed);
+  figures.observations = observations_.load();
+  const auto observations = static_cast<double>(figures.observations);
   for (std::size_t i = 0; i < edge_count; ++i) {
     const Edge& e = edges_[i];
-    EdgeFigures& figures = p.edges[i] = e.figures;
+    EdgeFigures& edge = figures.edges[i] = e.figures;
     if (!e.used || elapsed <= 0) continue;
-    figures.used = e.used();
-    figures.mean = observations > 0 ? e.sum / observations : figures.used;
+    edge.used = e.used();
+    edge.mean = observations > 0 ? e.sum / observations : edge.used;
   }
-  return p;
+  return figures;
 }
 
 }  // namespace sluice

@@ -74,7 +74,6 @@ class NodeStats {
   explicit NodeStats(NodeId id, unsigned concurrency = 1) : id_(id), concurrency_(concurrency) {}
 
   void arrive() { queued_.fetch_add(1, std::memory_order_relaxed); }
-  void leave_unserved() { queued_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] Nanoseconds begin();
   void end(Nanoseconds begun);
   void waited_for_bound(Nanoseconds time) { bound_.add(time); }

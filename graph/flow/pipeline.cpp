@@ -40,19 +40,19 @@ void send(Port& port, Message* message) {
 // The nodes and edges. What they do never throws and never blocks; every queue in here is bounded by credits
 // and slots.
 struct Wiring {
-  Wiring(StageRunner& b, Workers& readers, Requests& requests, Workers& lane_worker,
+  Wiring(StageRunner& runner, Workers& readers, Requests& requests, Workers& lane_worker,
          BoundedQueue<Slot*>& collated, std::atomic<bool>& woken)
       : sampler(g, flow::serial,
                 [&](const Wake&, auto& out) {
                   const BodyOrder order(&g, &sampler);
                   woken.exchange(false);  // also acquires what the waker did before
-                  b.admit([&](Sample* s) { send(std::get<0>(out), s); });
+                  runner.admit([&](Sample* s) { send(std::get<0>(out), s); });
                 }),
         read(g, flow::unlimited,
              [&](Sample* s, auto&) {
                message_received(s);
                const BodyOrder order(&g);
-               b.completes(s) ? requests.submit(s) : readers.submit(s);
+               runner.completes(s) ? requests.submit(s) : readers.submit(s);
              }),
         gate(g, flow::serial,
              [&](const GateMessage& m, auto& out) {
@@ -60,15 +60,15 @@ struct Wiring {
                Slot* const returned = arrived ? nullptr : std::get<Slot*>(m);  // null: look at the sizes
                if (arrived || returned) message_received(arrived ? static_cast<void*>(arrived) : returned);
                const BodyOrder order(&g, &gate);
-               b.gate(
+               runner.gate(
                    arrived, returned, [&](Sample* s) { send(std::get<0>(out), s); },
                    [&](Sample* s) { send(std::get<1>(out), s); });
              }),
-        decode(g, b.options().decode_threads,
+        decode(g, runner.options().decode_threads,
                [&](Sample* s, auto& out) {
                  message_received(s);
                  const BodyOrder order(&g);
-                 b.decode(s) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
+                 runner.decode(s) ? send(std::get<0>(out), s) : send(std::get<1>(out), s);
                }),
         lane(g, flow::unlimited,
              [&](Sample* s, auto&) {
@@ -76,11 +76,11 @@ struct Wiring {
                const BodyOrder order(&g);
                lane_worker.submit(s);
              }),
-        augment(g, b.options().decode_threads,
+        augment(g, runner.options().decode_threads,
                 [&](Sample* s) {
                   message_received(s);
                   const BodyOrder order(&g);
-                  b.augment(s);
+                  runner.augment(s);
                   message_sent(s);
                   return s;
                 }),
@@ -88,17 +88,17 @@ struct Wiring {
                 [&](Sample* s, auto& out) {
                   message_received(s);
                   const BodyOrder order(&g, &collate);
-                  if (Slot* full = b.collate(s)) send(std::get<0>(out), full);
+                  if (Slot* full = runner.collate(s)) send(std::get<0>(out), full);
                 }),
         in_order(g,
-                 [first = b.options().first_batch](Slot* slot) {
+                 [first = runner.options().first_batch](Slot* slot) {
                    message_received(slot);
                    return slot->batch() - first;
                  }),
         to_upload(g, flow::serial, [&](Slot* slot) {
           message_received(slot);
           const BodyOrder order(&g, &to_upload);
-          b.node(NodeId::upload).arrive();
+          runner.node(NodeId::upload).arrive();
           collated.push(slot);  // holds as many as there are slots: never waits
           return flow::continue_msg{};
         }) {
@@ -258,22 +258,23 @@ struct Pipeline::Impl {
   }
 
   GraphFigures figures() {
-    GraphFigures p = registry.figures(elapsed());
-    p.budget = ledger.budget();
-    p.ledger_held = ledger.held();
-    p.ledger_peak = ledger.peak();
-    p.storage = runner.storage().figures();
+    GraphFigures figures = registry.figures(elapsed());
+    figures.budget = ledger.budget();
+    figures.ledger_held = ledger.held();
+    figures.ledger_peak = ledger.peak();
+    figures.storage = runner.storage().figures();
     const PipelineOptions& o = runner.options();
-    p.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
-    p.slots = runner.slots_in_use();
-    p.slot_bytes = o.split.slot_bytes;
-    p.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
-    p.batch = o.batch;
-    p.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
-    if (o.sizing) p.most = o.sizing->most;
-    p.most.read_threads = std::min(p.most.read_threads, most_readers.load());
-    p.edges[edge_between(NodeId::sampler, NodeId::read)].limit = static_cast<double>(runner.read_ahead());
-    return p;
+    figures.unused = o.split.budget - std::min(o.split.total(), o.split.budget);
+    figures.slots = runner.slots_in_use();
+    figures.slot_bytes = o.split.slot_bytes;
+    figures.read_ahead_bytes = o.split.chunks * ChunkPool::chunk_bytes;
+    figures.batch = o.batch;
+    figures.sizes_threads = o.sizing && o.sizing->least.read_threads < o.sizing->most.read_threads;
+    if (o.sizing) figures.most = o.sizing->most;
+    figures.most.read_threads = std::min(figures.most.read_threads, most_readers.load());
+    figures.edges[edge_between(NodeId::sampler, NodeId::read)].limit =
+        static_cast<double>(runner.read_ahead());
+    return figures;
   }
 
   // So many files may be read at once, each style for itself.
@@ -390,7 +391,7 @@ RunEnd Pipeline::run(const std::function<void()>& tick) {
   p.arena.execute([&] { p.wiring->wait(); });
   p.uploaded.clear();  // leases put their slots to the gate, which drops them
   p.arena.execute([&] { p.wiring->wait(); });
-  // Who is patient with one need not be so with the next.
+  // After one was abandoned the others get no more time.
   const auto left = [&] { return end.abandoned ? std::chrono::milliseconds(0) : patience; };
   if (!p.readers.join(left())) end.abandoned = true;
   if (!p.requests.join(left())) end.abandoned = true;

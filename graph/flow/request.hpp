@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "graph/figures/nodes.hpp"
 #include "graph/figures/storage.hpp"
 #include "graph/memory/sample.hpp"
 
@@ -21,6 +22,11 @@ struct Reading {
   Nanoseconds begun = 0;  // of a request: it is served from here until it is done
   std::size_t size = 0;   // once memory was taken
 };
+
+// How a request ends that its source dropped.
+[[nodiscard]] inline Outcome unanswered() {
+  return Outcome::fatal({name_of(NodeId::read), "", "the source gave the request up without an answer", ""});
+}
 
 class Request {
  public:
@@ -36,7 +42,7 @@ class Request {
   Request(Request&& other) noexcept = default;
   Request& operator=(Request&&) = delete;
   ~Request() {
-    if (open()) done(Outcome::fatal({"read", "", "the source gave the request up without an answer", ""}));
+    if (open()) done(unanswered());
   }
 
   // Memory for so many bytes, as TakeChunks gives it; once. Empty if they are more than a ticket's grant, or

@@ -8,7 +8,7 @@
 namespace sluice {
 
 struct Requests::State : Request::Owner, std::enable_shared_from_this<State> {
-  State(StageRunner& b, CompletionTable::Hooks hooks) : runner(b), table(std::move(hooks)) {}
+  State(StageRunner& runner, CompletionTable::Hooks hooks) : runner(runner), table(std::move(hooks)) {}
 
   // Begins what may begin. One thread at a time, and never from within itself: a source that answers at once
   // would otherwise answer from within its own answer, deeper and deeper.

@@ -198,7 +198,7 @@ std::span<std::uint8_t* const> StageRunner::take_chunks(Reading& reading, std::s
 
 void StageRunner::finish_read(Reading& reading, Outcome outcome) {
   Sample* const sample = reading.sample;
-  // Those of the other style were guarded where they were called.
+  // Blocking reads were already guarded in read().
   if (reading.begun != 0) {
     outcome = guarded(NodeId::read, sample->ticket, [&] { return std::move(outcome); });
     node(NodeId::read).end(reading.begun);

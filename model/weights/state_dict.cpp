@@ -200,9 +200,9 @@ void copy_strided(const StridedTensor& t, std::span<const std::byte> storage, st
   }
   std::vector<std::int64_t> index(t.shape.size(), 0);
   for (std::size_t done = 0; done < to.size(); done += size) {
-    std::int64_t place = 0;
-    for (std::size_t i = 0; i < index.size(); ++i) place += index[i] * t.strides[i];
-    std::memcpy(to.data() + done, from + static_cast<std::size_t>(place) * size, size);
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * t.strides[i];
+    std::memcpy(to.data() + done, from + static_cast<std::size_t>(offset) * size, size);
     for (std::size_t i = index.size(); i-- > 0;) {
       if (++index[i] < t.shape[i]) break;
       index[i] = 0;

@@ -5,9 +5,7 @@
 // for symbol, and nothing else is.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -15,7 +13,8 @@
 
 namespace sluice {
 
-// What jpeg_crop_scanline has made of a wish: the first column of pixels that a row will have, and how many.
+// What jpeg_crop_scanline has made of the columns asked for: the first column of pixels that a row will have,
+// and how many.
 struct Columns {
   JDIMENSION start = 0, width = 0;
 };

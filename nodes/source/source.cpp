@@ -1,7 +1,7 @@
 #include "nodes/source/source.hpp"
 
 #include "base/guarded.hpp"
-#include "graph/figures/nodes.hpp"
+#include "graph/flow/request.hpp"
 
 namespace sluice {
 namespace {
@@ -18,9 +18,7 @@ class Awaited : public Delivery {
  public:
   explicit Awaited(Answer& answer) : answer_(&answer) {}
   ~Awaited() override {
-    if (answer_)
-      done(Outcome::fatal(
-          {name_of(NodeId::read), "", "the source gave the request up without an answer", ""}));
+    if (answer_) done(unanswered());
   }
   bool make_room(std::size_t bytes, std::vector<iovec>& where) override {
     return answer_->make_room(bytes, where);

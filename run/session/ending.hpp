@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "graph/figures/layout.hpp"
+#include "graph/figures/registry.hpp"
 
 namespace sluice {
 

@@ -1,6 +1,8 @@
 // What ranks agree on from batch to batch: when to stop, when to save, and how many images were bad. Each
 // tells its part with the batch that it is about to begin, and hears with the next one what all have told: so
 // nobody waits, and all do the same at the same batch. One that is alone agrees with itself at once.
+// Order of calls: for each batch meet, then list, or forget where either failed or the run stops there; reach
+// once a step or a validation is done; settle before a save that all ranks make.
 #pragma once
 
 #include <cstdint>

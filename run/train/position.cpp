@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/json_text.hpp"
-#include "base/printable.hpp"
 
 namespace sluice {
 namespace {

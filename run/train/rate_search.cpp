@@ -16,7 +16,7 @@ constexpr double below_break = 4;       // times: a sweep passes a rate in a few
 constexpr double beyond_scatter = 1.1;  // times: noise alone moves the smoothed curve less
 
 // How far the losses lie from the curve, up to its lowest point.
-double scatter(const std::vector<RangePoint>& points, std::size_t lowest) {
+double scatter(const std::vector<RateSearchPoint>& points, std::size_t lowest) {
   double sum = 0;
   for (std::size_t i = 0; i <= lowest; ++i) sum += std::pow(points[i].loss - points[i].smooth, 2);
   return std::sqrt(sum / static_cast<double>(lowest + 1));
@@ -24,7 +24,7 @@ double scatter(const std::vector<RangePoint>& points, std::size_t lowest) {
 
 // Over a few steps to each side, so that one wiggle does not win, and only where the fall is well under way:
 // the flat beginning is long, and its noise would find a place that is steeper by chance.
-std::size_t steepest_fall(const std::vector<RangePoint>& points, std::size_t lowest) {
+std::size_t steepest_fall(const std::vector<RateSearchPoint>& points, std::size_t lowest) {
   const double start = points.front().smooth, whole = start - points[lowest].smooth;
   const std::size_t reach = std::max<std::size_t>(1, points.size() / 12);
   std::size_t best = 0;
@@ -41,31 +41,31 @@ std::size_t steepest_fall(const std::vector<RangePoint>& points, std::size_t low
 
 }  // namespace
 
-std::optional<double> RangeOutcome::suggestion() const {
+std::optional<double> RateSearchOutcome::suggestion() const {
   if (!steepest) return std::nullopt;
   if (!broken) return points[lowest].rate;
   return std::max(points[*broken].rate / below_break, points[*steepest].rate);
 }
 
-Result<RangeTest> RangeTest::make(const RangeOptions& o) {
+Result<RateSearch> RateSearch::make(const RateSearchOptions& o) {
   if (!(o.low > 0) || !std::isfinite(o.high) || !(o.low < o.high))
     return Error{"lr-find", "--low and --high", "must be above 0, the low one below the high one", ""};
   if (o.steps < 2 * settle || o.steps > 1'000'000)
     return Error{"lr-find", "--steps",
                  "must be from " + std::to_string(2 * settle) + " to 1000000: fewer show no curve", ""};
-  return RangeTest(o);
+  return RateSearch(o);
 }
 
 // A fifteenth of the range: with 100 steps over seven decades, a mean over half a decade to each side.
-RangeTest::RangeTest(const RangeOptions& o)
+RateSearch::RateSearch(const RateSearchOptions& o)
     : o_(o), keep_(1 - 1 / std::max(2.0, static_cast<double>(o.steps) / 15)) {}
 
-double RangeTest::rate(std::int64_t step) const {
+double RateSearch::rate(std::int64_t step) const {
   const double share = static_cast<double>(step) / static_cast<double>(o_.steps - 1);
   return o_.low * std::pow(o_.high / o_.low, share);
 }
 
-bool RangeTest::add(double loss) {
+bool RateSearch::add(double loss) {
   losses_.push_back(loss);
   if (!std::isfinite(loss)) {
     end_ = "not finite";
@@ -85,7 +85,7 @@ bool RangeTest::add(double loss) {
 
 // How many points there are before the loss leaves upwards: before its running mean is clearly above where it
 // began.
-std::size_t RangeTest::sound() const {
+std::size_t RateSearch::sound() const {
   const double first = std::min<double>(settle, static_cast<double>(losses_.size()));
   double level = 0, squares = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(first); ++i)
@@ -102,7 +102,7 @@ std::size_t RangeTest::sound() const {
 }
 
 // Of the first `count` losses; the weights fall off by the same factor to both sides.
-std::vector<double> RangeTest::smoothed(std::size_t count) const {
+std::vector<double> RateSearch::smoothed(std::size_t count) const {
   std::vector<double> sums(count, 0), weights(count, 0);
   const auto pass = [&](std::size_t i, double& sum, double& weight) {
     sums[i] += sum, weights[i] += weight;  // of this side; the own value is added once, below
@@ -116,8 +116,8 @@ std::vector<double> RangeTest::smoothed(std::size_t count) const {
   return sums;
 }
 
-RangeOutcome RangeTest::outcome() const {
-  RangeOutcome out;
+RateSearchOutcome RateSearch::outcome() const {
+  RateSearchOutcome out;
   out.end = end_;
   for (std::size_t i = 0; i < losses_.size(); ++i)
     out.points.push_back(
@@ -141,10 +141,10 @@ RangeOutcome RangeTest::outcome() const {
   return out;
 }
 
-std::string range_table(const RangeOutcome& outcome) {
+std::string range_table(const RateSearchOutcome& outcome) {
   std::string text = "    optim.lr        loss    smoothed\n";
   for (std::size_t i = 0; i < outcome.points.size(); ++i) {
-    const RangePoint& p = outcome.points[i];
+    const RateSearchPoint& p = outcome.points[i];
     text += fmt::format("{:>12.4g}{:>12.5g}", p.rate, p.loss);
     text += std::isfinite(p.smooth) ? fmt::format("{:>12.5g}", p.smooth) : "           -";
     if (outcome.steepest == i) text += "  steepest fall";
@@ -162,7 +162,7 @@ std::string range_table(const RangeOutcome& outcome) {
   return text + "no suggestion: " + outcome.why_none + "\n";
 }
 
-nlohmann::ordered_json range_json(const RangeOutcome& outcome) {
+nlohmann::ordered_json range_json(const RateSearchOutcome& outcome) {
   nlohmann::ordered_json out;
   out["suggestion"] = nullptr;
   if (const auto rate = outcome.suggestion())
@@ -174,7 +174,7 @@ nlohmann::ordered_json range_json(const RangeOutcome& outcome) {
   out["points"] = nlohmann::ordered_json::array();
   if (outcome.steepest) out["steepest"] = outcome.points[*outcome.steepest].rate;
   if (outcome.lowest > 0) out["lowest"] = outcome.points[outcome.lowest].rate;
-  for (const RangePoint& p : outcome.points)  // what is not finite becomes null
+  for (const RateSearchPoint& p : outcome.points)  // what is not finite becomes null
     out["points"].push_back({{"lr", p.rate}, {"loss", p.loss}, {"smooth", p.smooth}});
   return out;
 }

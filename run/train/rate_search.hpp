@@ -11,20 +11,20 @@
 
 namespace sluice {
 
-struct RangeOptions {
+struct RateSearchOptions {
   double low = 1e-4, high = 10;
   std::int64_t steps = 150;
 };
 
-struct RangePoint {
+struct RateSearchPoint {
   double rate = 0, loss = 0;
   // Weighted mean of the losses before and after: no lag, so the rate is not overstated. NaN once the loss
   // has left: what comes there would bury the descent before it.
   double smooth = 0;
 };
 
-struct RangeOutcome {
-  std::vector<RangePoint> points;
+struct RateSearchOutcome {
+  std::vector<RateSearchPoint> points;
   std::optional<std::size_t> steepest;  // where the smoothed curve falls fastest
   std::optional<std::size_t> broken;    // from here on the loss is above where it began
   std::size_t lowest = 0;               // of the smoothed curve
@@ -35,28 +35,28 @@ struct RangeOutcome {
   [[nodiscard]] std::optional<double> suggestion() const;
 };
 
-class RangeTest {
+class RateSearch {
  public:
-  [[nodiscard]] static Result<RangeTest> make(const RangeOptions& options);
+  [[nodiscard]] static Result<RateSearch> make(const RateSearchOptions& options);
 
   [[nodiscard]] double rate(std::int64_t step) const;  // of step 0, 1, ...
   // The loss at the next rate. False: that was enough.
   [[nodiscard]] bool add(double loss);
-  [[nodiscard]] RangeOutcome outcome() const;
+  [[nodiscard]] RateSearchOutcome outcome() const;
 
  private:
-  explicit RangeTest(const RangeOptions& options);
+  explicit RateSearch(const RateSearchOptions& options);
   [[nodiscard]] std::size_t sound() const;
   [[nodiscard]] std::vector<double> smoothed(std::size_t count) const;
 
-  RangeOptions o_;
+  RateSearchOptions o_;
   double keep_;                             // weight of a neighbour
   double sum_ = 0, weight_ = 0, best_ = 0;  // of the running mean, which decides when to stop
   std::vector<double> losses_;
   std::string end_ = "all steps";
 };
 
-[[nodiscard]] std::string range_table(const RangeOutcome& outcome);
-[[nodiscard]] nlohmann::ordered_json range_json(const RangeOutcome& outcome);
+[[nodiscard]] std::string range_table(const RateSearchOutcome& outcome);
+[[nodiscard]] nlohmann::ordered_json range_json(const RateSearchOutcome& outcome);
 
 }  // namespace sluice

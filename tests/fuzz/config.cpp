@@ -1,4 +1,4 @@
-// Configuration files as a target for libFuzzer, and for the mutants of tests/cli/config_fuzz_test.cpp. What
+// Configuration files as a target for libFuzzer, and for the mutants of tests/run/config/fuzz_test.cpp. What
 // is refused is refused in lines that a terminal can show; what is taken comes back the same from the
 // config.toml of its run. With clang:
 //   CXX=clang++ meson setup build-fuzz -Dtorch=disabled -Db_sanitize=address,undefined -Db_lundef=false

@@ -1,6 +1,6 @@
-// The decode stage as a target for libFuzzer, and for the mutated files of tests/nodes/fuzz_test.cpp. Nothing
-// to check but that it comes back, stays inside its buffers (sanitizers), writes what it says, and does the
-// same in a new decoder as in one that has seen all files before. With clang:
+// The decode stage as a target for libFuzzer, and for the mutated files of tests/nodes/jpeg/fuzz_test.cpp.
+// Nothing to check but that it comes back, stays inside its buffers (sanitizers), writes what it says, and
+// does the same in a new decoder as in one that has seen all files before. With clang:
 //   CXX=clang++ meson setup build-fuzz -Dtorch=disabled -Db_sanitize=address,undefined -Db_lundef=false
 //   ninja -C build-fuzz tests/fuzz_decode && build-fuzz/tests/fuzz_decode -max_len=20000 FOLDER_OF_JPEGS
 #include "tests/fuzz/decode.hpp"

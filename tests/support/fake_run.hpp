@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>

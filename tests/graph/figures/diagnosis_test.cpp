@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <mutex>
+
 #include "tests/support/fake_run.hpp"
 #include "tests/support/watchdog.hpp"
 

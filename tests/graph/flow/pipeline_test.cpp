@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <map>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "tests/support/fake_run.hpp"
 #include "tests/support/watchdog.hpp"

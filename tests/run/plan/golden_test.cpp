@@ -45,7 +45,7 @@ void compare(const fs::path& file, const std::string& now) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream golden;
   golden << in.rdbuf();
-  INFO(file.string(), " differs; the head of tests/cli/plan_golden_test.cpp says how to write it anew");
+  INFO(file.string(), " differs; the head of tests/run/plan/golden_test.cpp says how to write it anew");
   CHECK(now == golden.str());
 }
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <condition_variable>
+#include <mutex>
 
 #include "base/process/left_behind.hpp"
 #include "model/task.hpp"
