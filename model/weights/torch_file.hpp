@@ -15,4 +15,9 @@ Status write_torch_file(const Snapshot& weights, const std::filesystem::path& pa
 Result<Snapshot> read_torch_file(const std::filesystem::path& path,
                                  std::uint64_t memory = memory_for_weights());
 
+// Whether a file of this name is one.
+[[nodiscard]] inline bool is_torch_name(const std::filesystem::path& file) {
+  return file.extension() == ".pt" || file.extension() == ".pth";
+}
+
 }  // namespace sluice

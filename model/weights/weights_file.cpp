@@ -16,10 +16,6 @@ Error refusal(const std::filesystem::path& file, const std::string& cause, std::
   return Error{"weights", file.string(), printable(cause), std::move(hint)};
 }
 
-bool is_torch(const std::filesystem::path& file) {
-  return file.extension() == ".pt" || file.extension() == ".pth";
-}
-
 std::string_view network_name(std::string_view name) {
   constexpr std::string_view wrappers[] = {"module.", "model.", "_orig_mod."};
   for (bool found = true; found;) {
@@ -76,11 +72,11 @@ Result<Snapshot> read(const std::filesystem::path& file, bool averaged, const Ex
   }
   if (averaged)
     return refusal(file, "only a checkpoint tells trained and averaged weights apart", "give a .ckpt file");
-  if (!is_torch(file) && file.extension() != ".safetensors")
+  if (!is_torch_name(file) && file.extension() != ".safetensors")
     return refusal(file, "its name tells no format that is known",
                    "use a name that ends in .ckpt, .safetensors, .pt or .pth");
   Result<Snapshot> weights =
-      is_torch(file) ? read_torch_file(file, expected.memory) : read_safetensors(file, expected.memory);
+      is_torch_name(file) ? read_torch_file(file, expected.memory) : read_safetensors(file, expected.memory);
   if (!weights) return weights.error();
   return as_ours(std::move(*weights), expected.memory);
 }

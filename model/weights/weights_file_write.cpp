@@ -6,22 +6,10 @@
 #include "model/weights/weights_file.hpp"
 
 namespace sluice {
-namespace {
-
-Error refusal(const std::filesystem::path& file, const std::string& cause, std::string hint) {
-  return Error{"weights", file.string(), printable(cause), std::move(hint)};
-}
-
-bool is_torch(const std::filesystem::path& file) {
-  return file.extension() == ".pt" || file.extension() == ".pth";
-}
-
-}  // namespace
-
 Status can_write_weights(const Snapshot& checkpoint, bool averaged, const std::filesystem::path& file) {
-  if (!is_torch(file) && file.extension() != ".safetensors")
-    return refusal(file, "its name tells no format that can be written",
-                   "use a name that ends in .safetensors, .pt or .pth");
+  if (!is_torch_name(file) && file.extension() != ".safetensors")
+    return Error{"weights", file.string(), "its name tells no format that can be written",
+                 "use a name that ends in .safetensors, .pt or .pth"};
   return has_network(checkpoint, averaged);
 }
 
@@ -30,9 +18,9 @@ Status write_weights(const Snapshot& checkpoint, bool averaged, const std::files
   const Result<Snapshot> network =
       network_part(checkpoint, averaged, "", checkpoint.data.size() + memory_for_weights());
   if (!network) return network.error();
-  return is_torch(file) ? write_torch_file(*network, file) : write_safetensors(*network, file);
+  return is_torch_name(file) ? write_torch_file(*network, file) : write_safetensors(*network, file);
 } catch (const std::exception& error) {  // memory, above all
-  return refusal(file, error.what(), "");
+  return Error{"weights", file.string(), printable(error.what()), ""};
 }
 
 }  // namespace sluice
