@@ -16,12 +16,12 @@ struct HeldSum : torch::CustomClassHolder {
   std::shared_ptr<const SumOverRanks> sum;
 };
 
-struct Statistics {
+struct RankStatistics {
   at::Tensor count, mean, var;  // double
 };
 
 // Sums of values and squares in double lose nothing that matters to the variance of floats.
-Statistics measure(const at::Tensor& images, const at::Tensor& weight, const SumOverRanks& sum) {
+RankStatistics measure(const at::Tensor& images, const at::Tensor& weight, const SumOverRanks& sum) {
   const at::Tensor unused_mean = at::zeros_like(weight), unused_var = at::ones_like(weight);
   const auto [own_mean, own_var] = at::batch_norm_update_stats(images, unused_mean, unused_var, 0.0);
   const std::int64_t channels = images.size(1);
@@ -34,7 +34,7 @@ Statistics measure(const at::Tensor& images, const at::Tensor& weight, const Sum
   return {count, mean, (all.narrow(0, channels, channels) / count - mean * mean).clamp_min(0)};
 }
 
-void keep_running(NormImpl& norm, const Statistics& s) {
+void keep_running(NormImpl& norm, const RankStatistics& s) {
   const double momentum = norm.options.momentum().value();
   norm.num_batches_tracked.add_(1);
   norm.running_mean.mul_(1 - momentum).add_(s.mean, momentum);
@@ -78,7 +78,7 @@ Gradients differentiate(const at::Tensor& gradient, const Saved& s, const SumOve
 struct SyncNorm : torch::autograd::Function<SyncNorm> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& images,
                             const at::Tensor& weight, const at::Tensor& bias, NormImpl* norm) {
-    const Statistics s = measure(images, weight, *norm->sum);
+    const RankStatistics s = measure(images, weight, *norm->sum);
     if (!recomputing()) keep_running(*norm, s);
     const double eps = norm->options.eps();
     const at::Tensor mean = s.mean.to(weight.scalar_type()), var = s.var.to(weight.scalar_type());
