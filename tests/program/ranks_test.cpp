@@ -116,7 +116,8 @@ TEST_CASE("ranks: one that is killed ends the run, which is resumed to the same 
   CHECK(has(killed.err, "launch: rank 1 was killed by SIGKILL"));
 }
 
-TEST_CASE("ranks: on one host nobody listens beyond loopback, and what a stranger sets changes nothing") {
+TEST_CASE("ranks: on one host nobody listens beyond loopback, and what a stranger sets changes nothing" *
+          doctest::test_suite("long")) {
   const Workshop shop;
   const Words longer = {"--set", "train.epochs=10"};
   REQUIRE(shop.train(two_ranks("whole", longer)).code == 0);

@@ -75,7 +75,8 @@ TEST_CASE("train: a damaged checkpoint is passed over by name") {
   CHECK(has(named.err, "nowhere.ckpt"));
 }
 
-TEST_CASE("train: a checkpoint of another network is refused and stays as it is") {
+TEST_CASE("train: a checkpoint of another network is refused and stays as it is" *
+          doctest::test_suite("long")) {
   const Workshop shop;
   REQUIRE(shop.train({"--set", "log.name=a", "--set", "train.max_steps=2"}).code == 0);
   const fs::path run = shop.runs() / "a";

@@ -74,7 +74,8 @@ TEST_CASE("activations: within a tenth of what a step on the CPU takes, resnet18
   }
 }
 
-TEST_CASE("activations: within a tenth of what a step on the CPU takes, resnet50") {
+TEST_CASE("activations: within a tenth of what a step on the CPU takes, resnet50" *
+          doctest::test_suite("long")) {
   for (const bool recompute : {false, true}) {
     check_near(on_cpu("resnet50", 64, 16, recompute));
     check_near(on_cpu("resnet50", 96, 8, recompute));

@@ -114,7 +114,8 @@ TEST_CASE("ranks: a failure reaches the others with its reason, and a meeting do
   CHECK(told == 1);
 }
 
-TEST_CASE("ranks: who has the port and is no store is given up after the time for the whole rendezvous") {
+TEST_CASE("ranks: who has the port and is no store is given up after the time for the whole rendezvous" *
+          doctest::test_suite("long")) {
   using Manner = test::NoStore::Manner;
   for (const Manner manner : {Manner::silent, Manner::hanging_up, Manner::silent_later}) {
     CAPTURE(static_cast<int>(manner));
