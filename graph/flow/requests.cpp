@@ -100,8 +100,9 @@ void Requests::cancel() {
 }
 
 bool Requests::join(std::chrono::milliseconds patience) {
-  const Lock lock(state_->mutex);
-  return state_->back.wait_for(state_->mutex, patience, [&state = *state_]() REQUIRES(state.mutex) {
+  State& state = *state_;
+  const Lock lock(state.mutex);
+  return state.back.wait_for(state.mutex, patience, [&]() REQUIRES(state.mutex) {
     return state.under_way == 0 && !state.beginning;
   });
 }
