@@ -316,7 +316,9 @@ TEST_SUITE("long") {
       const std::string name = "failed" + std::to_string(rank), other = std::to_string(1 - rank);
       // Rank 1 finds most of its validation images gone, rank 0 its checkpoint's place taken.
       const Ended ended = shop.train(
-          two_ranks(name, {"--set", "checkpoint.every_steps=1"}),
+          // Little is read ahead: what is taken away must still be wanted.
+          two_ranks(name, {"--set", "checkpoint.every_steps=1", "--set", "pipeline.read_ahead=8", "--set",
+                           "train.epochs=6"}),
           {"steps and", [&](pid_t) {
              if (rank == 0)
                fs::create_directories(shop.runs() / name / "checkpoints" / "last.ckpt.partial" / "x");
