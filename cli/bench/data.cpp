@@ -143,18 +143,10 @@ class DataBenchmark {
         JpegDecoder decoder;
         decoder.without_resampling(part == Part::read_code);
         std::vector<std::uint8_t> file, out(data_.plan.pipeline.place_bytes);
-        const Stop stop;
         while (const auto at = next()) {
-          std::size_t bytes = 0;
-          const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
-            if (file.size() < size) file.resize(size);
-            where.push_back({file.data(), bytes = size});
-            return true;
-          };
-          const Outcome read = train().fetch(items_[*at], data_.plan.data.read, make_room, stop);
+          const auto [read, whole] = fetch_whole(train(), items_[*at], data_.plan.data.read, file);
           if (part == Part::read || read.kind != Outcome::Kind::done) continue;
           const Ticket& t = tickets_[*at];
-          const std::span<const std::uint8_t> whole(file.data(), bytes);
           (void)decode_sample(decoder, {&whole, 1}, true, {data_.plan.data.seed, t.epoch, t.index},
                               data_.plan.data.decode, data_.plan.data.decode.max_scratch, out.data());
         }

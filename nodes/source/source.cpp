@@ -46,4 +46,19 @@ Outcome CompletingSource::fetch(std::size_t index, const ReadOptions& options, M
   return std::move(*answer.outcome);
 }
 
+Fetched fetch_whole(const Source& source, std::size_t index, const ReadOptions& options,
+                    std::vector<std::uint8_t>& room) {
+  const Stop never;
+  std::size_t bytes = 0;
+  Outcome outcome = source.fetch(
+      index, options,
+      [&](std::size_t size, std::vector<iovec>& where) {
+        if (room.size() < size) room.resize(size);
+        where.push_back({room.data(), bytes = size});
+        return true;
+      },
+      never);
+  return {std::move(outcome), {room.data(), bytes}};
+}
+
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,5 +68,13 @@ class CompletingSource : public Source {
                               const Stop& stop) const final;
   [[nodiscard]] const CompletingSource* completing() const final { return this; }
 };
+
+// One item for those who are no graph: `bytes` lies in `room`, which is made larger if it must be.
+struct Fetched {
+  Outcome outcome;
+  std::span<const std::uint8_t> bytes;  // of one that is done
+};
+[[nodiscard]] Fetched fetch_whole(const Source& source, std::size_t index, const ReadOptions& options,
+                                  std::vector<std::uint8_t>& room);
 
 }  // namespace sluice

@@ -12,7 +12,6 @@ struct FullDecoder::State {
   JpegSource source{};
   std::vector<std::uint8_t> file, pixels;
   ReadOptions read;
-  Stop stop;
 
   explicit State(const ReadOptions& options) : read(options) {
     install(info, errors);
@@ -48,16 +47,8 @@ FullDecoder::~FullDecoder() = default;
 
 Status FullDecoder::decode(const Source& from, std::size_t item) {
   State& s = *state_;
-  std::size_t bytes = 0;
-  const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
-    bytes = size;
-    if (s.file.size() < bytes) s.file.resize(bytes);
-    where.push_back({s.file.data(), bytes});
-    return true;
-  };
-  const Outcome read = from.fetch(item, s.read, make_room, s.stop);
+  const auto [read, piece] = fetch_whole(from, item, s.read, s.file);
   if (read.kind != Outcome::Kind::done) return read.error;
-  const std::span<const std::uint8_t> piece(s.file.data(), bytes);
   if (s.decode({&piece, 1})) return Done{};
   jpeg_abort_decompress(&s.info);
   return Error{"decode", from.name(item), s.errors.message.data(), ""};

@@ -6,25 +6,6 @@
 #include "run/data/storage_probe.hpp"
 
 namespace sluice {
-namespace {
-
-// Reads as the run does, into `bytes`.
-Outcome read_into(std::vector<std::uint8_t>& bytes, const Source& source, std::size_t index,
-                  ReadOptions options) {
-  const Stop never;
-  options.tries = 2;
-  return source.fetch(
-      index, options,
-      [&](std::size_t size, std::vector<iovec>& where) {
-        bytes.resize(size);
-        where.push_back({bytes.data(), size});
-        return true;
-      },
-      never);
-}
-
-}  // namespace
-
 ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
                           const DataPathOptions& options) {
   using Clock = std::chrono::steady_clock;
@@ -33,13 +14,15 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
   ImageSample sample;
   sample.whole = source.size();
   JpegDecoder decoder;
-  std::vector<std::uint8_t> bytes;
+  ReadOptions reading = options.read;
+  reading.tries = 2;
+  std::vector<std::uint8_t> room;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(options.decode.out) *
                                    static_cast<std::size_t>(options.decode.out) * 3);
   std::size_t good = 0;
   double ms = 0;
   for (const std::size_t i : spread(source.size(), count)) {
-    const Outcome read = read_into(bytes, source, i, options.read);
+    const auto [read, piece] = fetch_whole(source, i, reading, room);
     ++sample.looked_at;
     Error error = read.error;
     bool bad = read.kind == Outcome::Kind::bad;
@@ -48,7 +31,6 @@ ImageSample sample_images(const DataSets& sets, Split split, std::size_t count,
       continue;
     }
     if (!bad) {
-      const std::span<const std::uint8_t> piece(bytes);
       const auto begin = Clock::now();
       const DecodeOutcome outcome = decode_sample(decoder, {&piece, 1}, train, {options.seed, 0, i},
                                                   options.decode, options.decode.max_scratch, pixels.data());

@@ -45,17 +45,11 @@ PixelDifference pixel_difference(const Source& source, std::span<const std::size
                                  const DataPathOptions& options) {
   JpegDecoder decoder;
   Sums sums;
-  std::vector<std::uint8_t> bytes;
-  const Stop never;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto make_room = [&](std::size_t size, std::vector<iovec>& where) {
-      bytes.resize(size);
-      where.push_back({bytes.data(), size});
-      return true;
-    };
-    if (source.fetch(items[i], options.read, make_room, never).kind == Outcome::Kind::done)
+  std::vector<std::uint8_t> room;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (const auto [read, bytes] = fetch_whole(source, items[i], options.read, room);
+        read.kind == Outcome::Kind::done)
       (void)compare(decoder, bytes, i, options, sums);
-  }
   if (sums.images == 0) return {};
   return {sums.levels / sums.values, sums.changed / sums.values, sums.largest, sums.reduced / sums.images};
 }
